@@ -1,13 +1,14 @@
-//! Failures: retries, dead letters, and how a dead letter is run again.
+//! Failures: retries, dead letters, and running a dead letter again.
 //!
-//! - Any error of a stage's code is a `Failure` by `?`. It is tried again as the stage's `retry` says.
+//! - `?` turns any error of a stage's code into a `Failure`. The stage's `retry` says how often the unit is tried
+//!   again.
 //! - `Failure::permanent` is not retried: another attempt would not help.
 //! - A panic is a failure of its unit, not of the process.
-//! - A stage with a time limit asks `cx.check()` now and then; a result after the limit counts as a time-out.
-//! - After the last attempt `after_failure` decides: `DeadLetter` (the default), `Skip`, or `StopFlow`.
+//! - A stage with a time limit calls `cx.check()` from time to time. A result after the limit counts as a time-out.
+//! - After the last failed attempt, `after_failure` decides: `DeadLetter` (the default), `Skip`, or `StopFlow`.
 //!
-//! A dead letter keeps the unit's input, stage, attempts and cause, so that the unit can be run again: this program
-//! does that.
+//! A dead letter keeps the unit's input, stage, attempts and cause, so that a program can run the unit again, as this
+//! one does.
 //!
 //! `cargo run --example dead_letters`
 
@@ -21,7 +22,7 @@ use std::time::Duration;
 use millstream_flow::{AfterFailure, BuildError, Cx, DeadLetter, Failure, Flow, Report, Retry};
 
 fn main() -> Result<(), BuildError> {
-    // The panic below is part of the show; its usual message is not.
+    // One unit panics on purpose. This hook suppresses the usual message of a panic.
     std::panic::set_hook(Box::new(|_| ()));
 
     let repaired = Arc::new(AtomicBool::new(false));
@@ -32,7 +33,7 @@ fn main() -> Result<(), BuildError> {
         println!("  `{}`: {letter}", letter.input::<String>().map_or("?", String::as_str));
     }
 
-    println!("the server is repaired, and what it cost is run again:");
+    println!("the server is repaired, and the failed units run again:");
     repaired.store(true, Ordering::Relaxed);
     let again = letters.into_iter().filter_map(|letter| Some(*letter.input?.downcast::<String>().ok()?));
     let (report, letters) = run(&repaired, again)?;
@@ -70,7 +71,7 @@ fn run(
     Ok((report, letters))
 }
 
-/// A stand-in for a request, with every kind of trouble.
+/// A stand-in for a request, with every kind of failure.
 fn fetch_page(unit: &str, repaired: bool, cx: &Cx<'_>) -> Result<String, Failure> {
     match unit {
         "odd" => Ok("odd".into()),

@@ -1,13 +1,13 @@
-//! A loop: the flow reads sites page by page until a page says that it was the last. The flow is an explicit state
-//! machine, so a site that waits for its next page costs a row in a queue and no thread.
+//! A loop: the flow reads sites page by page, until a page is the last one of its site. A flow is an explicit state
+//! machine, so a site that waits for its next page takes an entry in a queue, but no thread.
 //!
-//! - `visit` takes a slot at the site's host, of which there are two for each host, and holds it until the unit leaves
-//!   `page`, however many pages that takes. A site whose host is busy holds up no other: later sites overtake it.
-//! - `page` needs one of eight connections for each single page. A page that fails is retried with back-off.
-//! - The exit of `page` is a pair: `Left` goes round again, `Right` goes on to `summary`.
+//! - `visit` takes one of the two slots at the site's host, and holds it until the unit leaves `page`, however many
+//!   pages that takes. If a host is busy, its sites do not delay others: later sites overtake them.
+//! - `page` needs one of eight connections for each page. A page that fails is retried with back-off.
+//! - The exit of `page` is a pair: `Left` returns to `page`, and `Right` continues to `summary`.
 //!
-//! The slot is taken *before* the loop. If it were a need of `page` held until `summary`, a unit would come back to ask
-//! for a second slot while holding the first, and `build` would refuse the flow with that reason.
+//! The slot is taken *before* the loop. If it were a need of `page` that is held until `summary`, a unit would return
+//! and ask for a second slot while it holds the first. `build` would refuse the flow and name that reason.
 //!
 //! `cargo run --example pages`
 
@@ -63,7 +63,8 @@ fn main() -> Result<(), BuildError> {
     for pair in &flow.plan().pairs {
         println!("checked: {pair}");
     }
-    // All sites of one host come in a row: without a queue that looks past a busy host, they would go two by two.
+    // The source lists the sites host by host. Without a queue in which later sites overtake, only two at a time would
+    // run.
     let sites = (0..40).map(|name| Site { host: format!("host-{}", name / 8), name, page: 0, words: 0 });
     let report = flow.run(sites);
 

@@ -1,7 +1,7 @@
-//! A function over many items, on all cores, with limits: the thinnest way to use the engine.
+//! A function over many items, on all cores, with limits: the simplest use of the engine.
 //!
-//! Results come in the order of the items. An item that fails or panics is a dead letter in its place; the others go
-//! on.
+//! Results are returned in the order of the items. If an item fails or panics, its result is a dead letter; the others
+//! continue.
 //!
 //! `cargo run --example parallel_map`
 

@@ -1,10 +1,10 @@
 //! A chain of stages with different needs: an order is looked up in a database, priced, and written to a ledger.
 //!
-//! - `look-up` waits for a database: it is `blocking`, so it takes no place of the workers that compute, and it needs
-//!   one of three connections, objects of a pool. A connection is taken before the worker is, and once for a whole
-//!   batch.
-//! - `price` computes: it may use every core, and a rate keeps it within the limits of a tariff service.
-//! - `book` writes batches of up to 16; a batch that is not full waits 5 ms for more.
+//! - `look-up` waits for a database. It is `blocking`, so it does not occupy the workers that compute. It needs one of
+//!   three connections, which are objects of a pool. A connection is granted before the worker starts, and once for a
+//!   whole batch.
+//! - `price` computes. It may use every core, and a rate keeps it within the limits of a tariff service.
+//! - `book` writes batches of up to 16 orders; a partial batch waits 5 ms for more.
 //!
 //! `cargo run --example pipeline`
 
@@ -39,7 +39,7 @@ struct Priced {
 
 fn main() -> Result<(), BuildError> {
     let mut flow = Flow::builder("orders");
-    flow.inflight(100); // orders between admission and the ledger; the source is asked for more only below this
+    flow.inflight(100); // orders between admission and the ledger; the source provides more only below this number
 
     let connections = flow.pool("connections", (1..=3).map(|number| Connection { number, queries: 0 }));
     let tariff = flow.rate("tariff", Rate::per_second(2_000.0).burst(50));

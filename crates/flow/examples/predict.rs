@@ -1,13 +1,14 @@
-//! How far predictions are off: runs flows, replays them under other settings, and runs those, too.
+//! Measures the errors of predictions: runs flows, replays them with other settings, and runs them with these settings,
+//! too.
 //!
 //! ```sh
 //! cargo run --release -p millstream-flow --features trace --example predict [FLOW]…
 //! ```
 //!
-//! At the end, the replay stands beside mean value analysis, the bottleneck law and the rule of three.
+//! At the end, it compares the replay with mean value analysis, the bottleneck law and the rule of three.
 //!
-//! Each row is a flow, a change, and the medians of several pairs: the prediction from a trace of the run before the change beside the
-//! run with it. Run it on a quiet machine.
+//! Each row is a flow, a change, and the medians of several pairs of runs. The trace of the run before the change gives
+//! the prediction, and the run with the change is measured. Use a quiet machine.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -51,7 +52,7 @@ impl Setting {
     }
 }
 
-/// A number between 0 and 1 that belongs to a unit.
+/// A number between 0 and 1 that is computed from a unit's number.
 fn fate(unit: u64, salt: u64) -> f64 {
     let mut z = unit.wrapping_add(salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -65,7 +66,7 @@ fn nap(unit: u64, mean_ms: f64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Computes for about this many milliseconds of an otherwise idle core.
+/// Computes for about this many milliseconds on an otherwise idle core.
 fn compute(unit: u64, mean_ms: f64, loops_per_ms: f64) -> Result<(), Failure> {
     let loops = (mean_ms * (0.5 + fate(unit, 2)) * loops_per_ms) as u64;
     let mut x = unit | 1;
@@ -112,7 +113,7 @@ fn waiting(settings: &[Setting], _: f64) -> Flow<u64, u64> {
     flow.build(load).unwrap()
 }
 
-/// Requests to hosts of which one is asked by a third of the units.
+/// Requests to several hosts; a third of the units ask one of them.
 fn hosts(settings: &[Setting], _: f64) -> Flow<u64, u64> {
     let mut flow = begin(settings, "hosts");
     let tokens = value(settings, |s| if let Setting::Host(n) = s { Some(n) } else { None }, 2);
@@ -126,7 +127,7 @@ fn hosts(settings: &[Setting], _: f64) -> Flow<u64, u64> {
     flow.build(get).unwrap()
 }
 
-/// A rate, and a stage behind it that waits.
+/// A stage with a rate, and a stage after it that waits.
 fn rate(settings: &[Setting], _: f64) -> Flow<u64, u64> {
     let mut flow = begin(settings, "rate");
     let per_second = value(settings, |s| if let Setting::Rate(n) = s { Some(n) } else { None }, 300.0);
@@ -148,7 +149,7 @@ fn computing(settings: &[Setting], loops: f64) -> Flow<u64, u64> {
     flow.build(parse).unwrap()
 }
 
-/// Stages that wait and compute, with children and groups in between.
+/// Stages that wait and compute, with a split and a gathering between them.
 fn mixed(settings: &[Setting], loops: f64) -> Flow<u64, u64> {
     let mut flow = begin(settings, "mixed");
     let disk = flow.tokens("disk", disk(settings, 2));
@@ -170,7 +171,7 @@ fn mixed(settings: &[Setting], loops: f64) -> Flow<u64, u64> {
     flow.build(load).unwrap()
 }
 
-/// Bytes that a recording leaves.
+/// The bytes that a recording writes.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -193,7 +194,7 @@ fn traced(flow: Flow<u64, u64>, units: u64) -> (Report, Trace) {
     (report, trace)
 }
 
-/// The error of wall time, median latency and 99 % latency; and whether the bottleneck is named rightly.
+/// The errors of wall time, median latency and 99 % latency, and whether the bottleneck is named correctly.
 fn errors(predicted: &Report, measured: &Report) -> ([f64; 3], bool) {
     let off = |predicted: f64, measured: f64| predicted / measured - 1.0;
     let errors = [
@@ -218,11 +219,12 @@ fn summary(errors: &[f64]) -> String {
     format!("{:.1} / {:.1}", at(0.5), at(0.9))
 }
 
-/// The time of units that wait for servers, one after the other, with a cap on those in flight, by three rules that need no trace:
-/// mean value analysis, the bottleneck law, and the rule of three with the resource that is changed. A station has its mean
-/// service time and its servers.
+/// Predicts the time of a flow whose units pass stations one after the other, with a cap on units in flight, by three
+/// rules that need no trace: mean value analysis, the bottleneck law, and the rule of three for the changed resource. A
+/// station has a mean service time and a number of servers.
 fn by_rules(stations: &[(f64, f64)], inflight: u64, units: f64, before: (f64, f64)) -> [f64; 3] {
-    // A station with several servers is one server that is as many times as fast, and a delay (Seidmann's approximation).
+    // A station with n servers is approximated by one server that is n times as fast, and a delay (Seidmann's
+    // approximation).
     let delay: f64 = stations.iter().map(|(service, servers)| service * (servers - 1.0) / servers).sum();
     let fast: Vec<f64> = stations.iter().map(|(service, servers)| service / servers).collect();
     let mut queues = vec![0.0; fast.len()];
@@ -237,7 +239,7 @@ fn by_rules(stations: &[(f64, f64)], inflight: u64, units: f64, before: (f64, f6
     [units / throughput, units * slowest, wall / ratio]
 }
 
-/// Prints how far the replay and rules that need no trace are off, on the flow of two stages that wait.
+/// Prints the errors of the replay, and of rules that need no trace, for the flow of two stages that wait.
 fn beside_rules(loops: f64) {
     println!(
         "\n{:<14} {:>9}   {:>8} {:>8} {:>10} {:>13}",

@@ -1,11 +1,11 @@
-//! A flow as a service: requests come from many threads, each gets a ticket for its answer, and an overload is refused
-//! at once instead of making every client wait.
+//! A flow as a service. Requests come from many threads, and each gets a ticket for its answer. Under overload,
+//! requests are refused at once, so that no client waits for long.
 //!
-//! - `start_with(Overload::Reject)`: a full flow hands the request back. (`Wait` would make the caller wait,
+//! - `start_with(Overload::Reject)`: a full flow returns the request. (`Wait` would make the caller wait, and
 //!   `DropOldest` would drop the request that has waited longest.)
-//! - `ticket.wait()` gives the answer or the reason why there is none. A ticket is also a future, and `submit_async`
+//! - `ticket.wait()` returns the answer, or the reason why there is none. A ticket is also a future, and `submit_async`
 //!   awaits room.
-//! - `drain()` closes admission, finishes the units in flight, and reports.
+//! - `drain()` closes admission, finishes the units in flight, and returns the report.
 //!
 //! `cargo run --example service`
 
@@ -17,12 +17,12 @@ use millstream_flow::{Failure, Flow, Need, Overload, SubmitError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut flow = Flow::builder("answers");
-    flow.inflight(6); // the whole backlog: more would only be answered too late
+    flow.inflight(6); // the whole backlog: answers to more requests would come too late
     let backend = flow.tokens("backend", 3);
     let (ask, polish, done) = (flow.inlet("ask"), flow.inlet("polish"), flow.retire());
 
     flow.stage(ask, |question: &mut u32, _| {
-        sleep(Duration::from_millis(2)); // a backend that takes its time
+        sleep(Duration::from_millis(2)); // a slow backend
         if *question % 10 == 3 { Err(Failure::permanent("the backend does not know")) } else { Ok(*question * 2) }
     })
     .need(Need::tokens(backend, 1))

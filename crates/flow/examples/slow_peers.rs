@@ -1,13 +1,13 @@
-//! Measures a fetch from peers that are slow to answer, on fibers and on threads: threads of the process, its most memory,
-//! and the time beside the peers' own.
+//! Measures a fetch from peers that answer slowly, on fibers and on threads: the threads of the process, its peak
+//! memory, and its time compared with that of the peers.
 //!
 //! ```text
 //! cargo run --release -p millstream-flow --features fibers --example slow_peers [PEERS [PAUSE_MS [RUNS]]]
 //! ```
 //!
-//! The peers are connections to a process of their own, which waits for the pause before it answers. Each fetch is a
-//! process of its own as well, and fetches on fibers and on threads alternate. A stage has at most 4096 threads, so with
-//! more peers the threads need several rounds.
+//! The peers are connections to another process, which pauses before each answer. Each fetch is a separate process as
+//! well, and fetches on fibers and on threads alternate. A stage has at most 4096 threads, so with more peers the
+//! threads need several rounds.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Answers every question after a pause, each on a fiber; ends with its standard input.
+/// Answers every question after a pause, each on a fiber. Ends when its standard input ends.
 fn serve(pause: Duration) -> Result<()> {
     let runtime = Runtime::start(Options::new(Threads::One))?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -53,7 +53,7 @@ fn serve(pause: Duration) -> Result<()> {
                 let mut message = [0; MESSAGE];
                 if stream.read_exact(&mut message).is_ok() {
                     sleep(pause);
-                    // The client may have gone.
+                    // The client may have closed the connection.
                     let _ = stream.write_all(&message);
                 }
             });
@@ -63,7 +63,7 @@ fn serve(pause: Duration) -> Result<()> {
     std::process::exit(0);
 }
 
-/// Fetches from all peers at once, and prints the time in ms, the most threads, and the most memory in KiB.
+/// Fetches from all peers at once, and prints the time in ms, the peak number of threads, and the peak memory in KiB.
 fn fetch(way: &str, address: SocketAddr, peers: usize) -> Result<()> {
     let mut flow = Flow::builder::<usize>("slow-peers");
     flow.inflight(peers as u64).workers(1).fiber_threads(1);
@@ -71,7 +71,7 @@ fn fetch(way: &str, address: SocketAddr, peers: usize) -> Result<()> {
     let most = Arc::new(AtomicUsize::new(0));
     let inside = Arc::new(AtomicUsize::new(0));
     let (noted, count) = (most.clone(), inside.clone());
-    // One body for both ways: outside of fibers, the socket blocks the thread.
+    // The same code runs on fibers and on threads: outside of fibers, the socket blocks the thread.
     let stage = flow.stage(get, move |_: &mut usize, _| {
         let mut stream = TcpStream::connect_to(&address)?;
         let mut message = [7; MESSAGE];
@@ -102,7 +102,7 @@ fn most_memory_kib() -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// The numbers of each way, and their medians.
+/// The numbers of each kind of fetch, and their medians.
 fn compare(peers: usize, pause_ms: usize, runs: usize) -> Result<()> {
     let this = env::current_exe()?;
     let mut server = Command::new(&this)

@@ -1,9 +1,8 @@
-//! Inspecting a flow while it runs, and changing its caps, which stops and loses nothing.
+//! Inspecting a flow while it runs, and changing its caps without stopping or losing a unit.
 //!
-//! A `Control` works from any thread. `snapshot()` says for every stage how many units wait, for which resource, and
-//! how many run, and for every resource how much of it is in use; `held_by()` puts the bottleneck of the moment into
-//! words. This program steers by it: when most units wait for the disk, it grants more of it; later it takes the cap
-//! back down.
+//! A `Control` works from any thread. `snapshot()` tells for every stage how many units wait, for which resource, and
+//! how many run, and for every resource how much is in use. `held_by()` describes the current bottleneck. This program
+//! uses it: when most units wait for the disk, it allows more reads; later it lowers the cap on units in flight.
 //!
 //! `cargo run --example steering`
 
@@ -62,10 +61,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => {}
         }
     }
-    // A name that does not exist, or a value out of range, is an error that lists the valid ones.
+    // An unknown name, or a value out of range, is an error that lists the valid ones.
     println!("{}", control.set_capacity("disc", 2).expect_err("there is no such resource"));
 
-    control.stop(); // admits nothing more; what is in flight is finished
+    control.stop(); // admits no more units; those in flight are finished
     let refused = feeder.join().expect("the feeder does not panic");
     println!("the feeder was told: {}", refused.expect_err("it had more to send"));
     let report = service.drain();

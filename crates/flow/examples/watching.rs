@@ -1,5 +1,5 @@
-//! The cost of watching a flow: a scrape of its metrics with 60 stages and 100,000 keys, and the time for which an explanation of one
-//! unit among a million keeps others from the flow's lock.
+//! Measures the cost of watching a flow: a scrape of its metrics with 60 stages and 100,000 keys, and the time for
+//! which an explanation of one unit among a million occupies the flow's lock.
 //!
 //! `cargo run --release --example watching`
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     explanation()
 }
 
-/// A flow of stages in a row. Its units wait for keys of which none is given out.
+/// A flow of stages in a row. Its units wait for keys that have no tokens.
 fn parked(stages: usize, keys: u64, units: u64) -> Result<Service<u64, u64>, Box<dyn Error>> {
     let mut flow = Flow::builder("watched");
     let by_key = flow.keyed_tokens("key", 1);
@@ -99,7 +99,8 @@ fn explanation() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The times of snapshots, one after the other, while something goes on: how long others keep the flow's lock shows in them.
+/// The times of snapshots, taken one after the other while `meanwhile` runs. They show how long other calls occupy the
+/// flow's lock.
 fn waits(control: &Control, meanwhile: impl FnOnce()) -> Vec<Duration> {
     let over = AtomicBool::new(false);
     let mut times = thread::scope(|scope| {

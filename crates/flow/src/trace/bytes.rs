@@ -1,4 +1,4 @@
-//! Numbers in a trace, in little-endian base 128. Signed differences are zigzag-encoded.
+//! The encoding of numbers in a trace: little-endian base 128, with signed differences zigzag-encoded.
 
 /// Appends a number, seven bits per byte; the highest bit is clear in the last byte.
 #[inline]
@@ -40,7 +40,7 @@ impl Numbers<'_> {
         None
     }
 
-    /// Returns the next number, if it is at most `most`.
+    /// Returns the next number; `None` also if it exceeds `most`.
     pub(crate) fn next_most(&mut self, most: u64) -> Option<u64> {
         self.next().filter(|&number| number <= most)
     }

@@ -7,50 +7,52 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::run::witness::take_charged;
 
-/// A shorter run is taken for processor time; the clock of a thread's processor time costs a system call.
+/// A run shorter than this counts entirely as processor time, because reading a thread's processor time costs a system
+/// call.
 const WORTH_A_CLOCK_NS: u64 = 20_000;
 
-/// The kernel's account of waits for a processor is read after a run of this length of which more than one part in
-/// `WAITED_ONE_IN` was no processor time; that takes about a microsecond.
+/// The kernel's account of waits for a processor is read only after a run of at least this length, if more than one
+/// part in `WAITED_ONE_IN` of the run was not processor time. Reading it takes about a microsecond.
 const WORTH_AN_ACCOUNT_NS: u64 = 200_000;
 const WAITED_ONE_IN: u64 = 32;
 
-/// The longest time between two runs without a sleep that is the engine's own work. In a longer one another thread has had
-/// the processor.
+/// The longest time between two runs, without a sleep, that counts as the engine's own work. If it takes longer,
+/// another thread has had the processor.
 const MAX_BETWEEN_NS: u64 = 50_000;
 
-/// One sleep in this many is timed, by two looks at the kernel's account.
+/// One sleep in this many is timed, by reading the kernel's account before and after it.
 const TIMED_ONE_IN: u32 = 4;
 
 /// A thread's clocks of processor time, and of waits for a processor.
 pub(super) struct Clocks {
-    /// The processor time at the last look, and that of runs since then which were too short for one.
+    /// The processor time at the last reading, and the time of later runs that were too short for a reading.
     cpu_ns: u64,
     unread_ns: u64,
-    /// The runs are of fibers, of which the clocks of a thread tell nothing: they count as waits, apart from what is charged.
+    /// Whether the runs are of fibers. The clocks of a thread tell nothing about a fiber, so such runs count as waits,
+    /// except for the processor time that is charged to them.
     of_fibers: bool,
-    /// The kernel's account of this thread, if it keeps one, and the wait at the last look.
+    /// The kernel's account of this thread, if it keeps one, and the wait at the last reading.
     account: Option<File>,
     delayed_ns: u64,
-    /// The last run was long, so the next one is worth a look at its beginning.
+    /// Whether the last run was long, so that it is worthwhile to read the clocks at the beginning of the next one.
     long: bool,
-    /// The end of the last run, and the time from there to the beginning of the current one if it was short.
+    /// The end of the last run, and the time from then to the beginning of the current run, if that time was short.
     ended_ns: u64,
     between_ns: Option<u64>,
     rest: Rest,
     /// The number of sleeps so far.
     rests: u32,
-    /// The wait for a processor after the sleep before the current run, if that was timed.
+    /// The wait for a processor after the sleep that preceded the current run, if that sleep was timed.
     wake_delay_ns: Option<u64>,
 }
 
-/// The rest of a worker since its last run.
+/// Whether a worker has slept since its last run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     /// The worker has not slept.
     None,
     Untimed,
-    /// The worker has slept, and looked at its account before.
+    /// The worker has slept, and read its account before the sleep.
     Timed,
 }
 
@@ -76,7 +78,7 @@ impl Clocks {
         clocks
     }
 
-    /// The thread goes to sleep until there is work.
+    /// Called before the thread goes to sleep until there is work.
     pub(super) fn rest(&mut self) {
         self.rest = if self.rests.is_multiple_of(TIMED_ONE_IN) && !self.of_fibers {
             self.delayed_ns = self.delay_ns();
@@ -87,13 +89,14 @@ impl Clocks {
         self.rests = self.rests.wrapping_add(1);
     }
 
-    /// The thread begins a run at `now`. Its wait for a processor since the last one is not the run's.
+    /// Called when the thread begins a run at `now`. A wait for a processor since the last run does not count for this
+    /// one.
     pub(super) fn begin(&mut self, now: u64) {
         self.between_ns = None;
         let between_ns = now.saturating_sub(self.ended_ns);
         match std::mem::replace(&mut self.rest, Rest::None) {
             _ if self.of_fibers => {}
-            // All of it was the engine's work, so the clocks need no look.
+            // All of this time was the engine's work, so the clocks need not be read.
             Rest::None if between_ns <= MAX_BETWEEN_NS => {
                 self.unread_ns += between_ns;
                 self.between_ns = Some(between_ns);
@@ -106,28 +109,28 @@ impl Clocks {
         }
     }
 
-    /// Looks at the clocks. Returns the wait for a processor since the last look.
+    /// Reads the clocks. Returns the wait for a processor since the last reading.
     fn look(&mut self) -> u64 {
         (self.cpu_ns, self.unread_ns) = (thread_cpu_ns(), 0);
         let total_ns = self.delay_ns();
         total_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, total_ns))
     }
 
-    /// Takes the time that the engine has worked between the last run and the current one; `None` if the worker may have
-    /// slept meanwhile. A run that follows on another without a [`begin`](Self::begin) took none.
+    /// Takes the time of the engine's own work between the last run and the current one; `None` if the worker may have
+    /// slept in between. For a run that follows another without a [`begin`](Self::begin), the time is 0.
     pub(super) fn take_between(&mut self) -> Option<u64> {
         let next = if self.of_fibers { None } else { Some(0) };
         std::mem::replace(&mut self.between_ns, next)
     }
 
-    /// Takes the time for which the worker, woken for the current run, waited for a processor; `None` if it was not woken, or
-    /// was not timed.
+    /// Takes the time for which the worker waited for a processor after it was woken for the current run; `None` if it
+    /// was not woken, or the sleep was not timed.
     pub(super) fn take_wake_delay(&mut self) -> Option<u64> {
         self.wake_delay_ns.take()
     }
 
-    /// The processor time of a run from `began_ns` to `ended_ns`, with that charged to it, and its wait for a processor;
-    /// `None` if all of its time was processor time, as far as is known.
+    /// The processor time of a run from `began_ns` to `ended_ns`, including the time charged to it, and its wait for a
+    /// processor. `None` if all of its time was processor time, as far as is known.
     pub(super) fn end(&mut self, began_ns: u64, ended_ns: u64) -> Option<(u64, u64)> {
         let wall_ns = ended_ns.saturating_sub(began_ns);
         self.ended_ns = ended_ns;
@@ -147,19 +150,19 @@ impl Clocks {
         let rest_ns = wall_ns - own_ns;
         if self.long && rest_ns > wall_ns / WAITED_ONE_IN {
             let total_ns = self.delay_ns();
-            // The last look may have been before earlier runs.
+            // The last reading may have been before earlier runs.
             delayed_ns += total_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, total_ns)).min(rest_ns);
         }
         Some((own_ns + charged_ns, delayed_ns))
     }
 
-    /// Forgets all time before the next run.
+    /// Ignores all time before the next run.
     pub(super) fn forget(&mut self) {
         let _ = take_charged();
         (self.long, self.ended_ns, self.rest, self.wake_delay_ns) = (true, 0, Rest::None, None);
     }
 
-    /// The time that this thread has waited for a processor so far, by the kernel's account.
+    /// The total time for which this thread has waited for a processor, according to the kernel's account.
     fn delay_ns(&self) -> u64 {
         let mut text = [0; 64];
         let read = self.account.as_ref().and_then(|file| file.read_at(&mut text, 0).ok()).unwrap_or(0);
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_s_work_between_runs_is_told_apart_from_sleep_and_from_runs() {
+    fn the_engine_s_work_between_runs_is_distinguished_from_sleep_and_from_runs() {
         let mut clocks = Clocks::new(false);
         clocks.begin(1_000_000);
         assert_eq!(clocks.take_between(), None, "there was no run before");

@@ -1,4 +1,4 @@
-//! The machine's own costs, measured when a recording begins. They are part of every wait, and vary between machines
+//! The machine's own costs, measured when a recording begins. They are part of every wait, and differ between machines
 //! and over time.
 
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use millstream_sync::eventcount::{EventCount, SpinPolicy};
 
 use super::file::Machine;
 
-/// The number of timed wake-ups, of which the median counts.
+/// The number of timed wake-ups, whose median is used.
 const ROUNDS: usize = 15;
 
-/// A pause before each wake-up, so that the thread has gone to sleep.
+/// A pause before each wake-up, in which the thread goes to sleep.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Measures the machine; takes about two milliseconds.

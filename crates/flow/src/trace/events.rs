@@ -1,4 +1,4 @@
-//! Events: a trace as the timelines of its workers, for trace viewers.
+//! Writing a trace as events, the timelines of its workers, for trace viewers.
 
 use std::io::{self, BufRead, BufWriter, Write};
 
@@ -10,17 +10,17 @@ use super::run::{End, Record};
 /// Writes a trace as JSON trace events, which Perfetto and the trace viewers of browsers open. The viewer shows one row
 /// for each worker, with the units it ran, stage by stage.
 ///
-/// The member `otherData` has `millstream_events`, the version of the spans' `args`: `unit`, the unit's number, and `end`, how its run in
-/// the stage ended; of the source's spans, `units`.
+/// The member `otherData` has `millstream_events`, the version of the spans' `args`. These are `unit`, the unit's
+/// number, and `end`, how its run in the stage ended; the source's spans have `units` instead.
 ///
-/// Units that were not timed one by one share the time of their batch evenly. The function streams: it holds one chunk
-/// of the trace at a time.
+/// Units that were not timed one by one share the time of their batch evenly. The function keeps one chunk of the trace
+/// in memory at a time.
 ///
 /// # Errors
 /// Returns errors of reading the trace (see [`TraceError`]) and of writing.
 pub fn write_events(input: impl BufRead, out: impl Write) -> Result<(), TraceError> {
     let mut out = BufWriter::new(out);
-    // Viewers keep `otherData` beside the events; it tells whose events they are.
+    // Viewers show `otherData` with the events; it tells which program wrote them.
     out.write_all(b"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"millstream_events\":1},\"traceEvents\":[\n")?;
     let mut first = true;
     let mut named = Vec::new();

@@ -1,4 +1,4 @@
-//! The file of a trace: a line with the model of the flow, chunks of records, and the summary of the run.
+//! The file of a trace: a header line with the model of the flow, chunks of records, and the summary of the run.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -29,25 +29,26 @@ pub(crate) struct Header {
     pub(crate) machine: Machine,
     /// The program's note about the run.
     pub(crate) note: serde_json::Value,
-    /// The number of units that are all recorded, of a recording that [samples](super::sampling) those after them.
+    /// If the recording [samples](super::sampling) its later units: the number of units before that, which are all
+    /// recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) whole: Option<u64>,
-    /// The trace is of a part of a run that goes on.
+    /// Present in a live trace, which covers a part of a run that has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<Window>,
 }
 
-/// The part of a running flow that a live trace is of.
+/// The part of a run that a live trace covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Window {
-    /// All records of units with this number and higher ones are there.
+    /// The trace has all records of units with this number and higher ones.
     pub(crate) from_id: u64,
-    /// As far as their runs began before this moment.
+    /// The records are complete for runs that began before this time.
     pub(crate) until_ns: u64,
-    /// All records of runs that began at this time and later are there.
+    /// The trace has all records of runs that began at this time or later.
     #[serde(default)]
     pub(crate) from_ns: u64,
-    /// Of the units that wait, one in this many is there; 0: none of them is.
+    /// The trace has one in this many of the units that wait; 0 if it has none of them.
     #[serde(default)]
     pub(crate) waiting_one_in: u64,
 }
@@ -62,11 +63,11 @@ pub(crate) struct Machine {
     pub(crate) start_ns: u64,
 }
 
-/// The engine's own times during the run, on average; 0 if unknown.
+/// The mean times of the engine's own work during the run; 0 if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct MeanTimes {
-    /// The engine's own work for a run of a batch in a stage.
+    /// The engine's own work for each run of a batch in a stage.
     pub(crate) between_ns: u64,
     /// The time for which a woken worker waited for a processor.
     pub(crate) wake_delay_ns: u64,
@@ -74,7 +75,7 @@ pub(crate) struct MeanTimes {
     pub(crate) fiber_start_ns: u64,
 }
 
-/// The numbers that the run came to.
+/// The measured numbers of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) complete: bool,
@@ -85,7 +86,7 @@ pub(crate) struct Measured {
     pub(crate) dead_lettered: u64,
     pub(crate) gathered: u64,
     pub(crate) left: u64,
-    /// The number of units that left in a window, and the time that as many take at its pace.
+    /// The number of units that left in a window, and the time that this number takes at the window's pace.
     #[serde(default)]
     pub(crate) departed: u64,
     #[serde(default)]
@@ -145,7 +146,7 @@ pub enum TraceError {
     #[error("the trace is damaged at byte {at}: {what}")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     Damaged { at: u64, what: String },
-    /// The end is missing.
+    /// The end of the trace is missing.
     #[error("the trace ends at byte {at} without the summary of its run: the run was killed, or has not ended yet")]
     #[expect(missing_docs, reason = "the message says what the field is")]
     CutOff { at: u64 },
@@ -193,7 +194,7 @@ impl Header {
     }
 }
 
-/// Writes a frame: its tag, its length, its checksum, its bytes.
+/// Writes a frame: tag, length, checksum, and the bytes.
 pub(super) fn put_frame(out: &mut dyn Write, tag: u8, bytes: &[u8], sum: u64) -> io::Result<()> {
     let mut head = [0; 13];
     head[0] = tag;
@@ -204,7 +205,7 @@ pub(super) fn put_frame(out: &mut dyn Write, tag: u8, bytes: &[u8], sum: u64) ->
 }
 
 /// Reads a trace from its beginning to its summary. Passes each record to `take`, with the number of the worker that
-/// wrote it. Holds one chunk at a time.
+/// wrote it. Keeps one chunk in memory at a time.
 pub(crate) fn read_trace(
     mut input: impl BufRead,
     mut take: impl FnMut(&Header, u64, Record) -> Result<(), TraceError>,

@@ -1,4 +1,4 @@
-//! A live trace: the newest units of a flow that runs, for questions about it.
+//! A live trace: the newest units of a running flow, for questions about it.
 
 use std::fmt;
 use std::io;
@@ -17,9 +17,10 @@ use crate::engine::threads::shared::Shared;
 use crate::flow::Flow;
 
 impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
-    /// A way to the flow's live trace: call it before the flow starts. `note` goes into each trace as it is.
+    /// A handle for the flow's live trace. Call this before the flow starts. `note` is stored in each trace unchanged.
     ///
-    /// Nothing is kept before [`begin`](LiveTrace::begin); until then a worker pays for a look at a flag in each turn.
+    /// Nothing is recorded before [`begin`](LiveTrace::begin); until then, a worker only checks a flag each time it
+    /// takes work.
     ///
     /// ```
     /// use millstream_flow::{Flow, Need, Trace, WhatIf};
@@ -59,9 +60,11 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     }
 }
 
-/// The newest units of a flow that runs, in memory: a [`window`](Self::window) of them is a trace like that of a file.
+/// The newest units of a running flow, recorded in memory. [`window`](Self::window) returns them as a trace, in the
+/// format of a file.
 ///
-/// The records of at most 8 MiB are kept, which is about 800,000 runs of units in stages; older ones go. Cheap to clone.
+/// At most 8 MiB of records are kept, which is about 800,000 runs of units in stages; older records are dropped. Cheap
+/// to clone.
 #[derive(Clone)]
 pub struct LiveTrace {
     tape: Arc<Tape>,
@@ -82,36 +85,37 @@ impl fmt::Debug for LiveTrace {
 }
 
 impl LiveTrace {
-    /// Begins to keep units, those that are admitted from now on; measures the machine for about two milliseconds.
-    /// Returns `false` if it has begun before.
+    /// Begins to record the units that are admitted from now on. Measures the machine for about two milliseconds.
+    /// Returns `false` if recording has begun before.
     pub fn begin(&self) -> bool {
         if self.tape.keeps_since().is_some() {
             return false;
         }
         self.facts.machine.get_or_init(costs::measure);
-        // In this order: a worker that sees the tape on prepares what a record needs (see `Tape::switch_on`).
+        // The order matters: a worker that sees the tape on must also see that the flow is witnessed (see
+        // `Tape::switch_on`).
         self.shared.site().set_witnessed();
         self.tape.switch_on();
         self.keep();
         true
     }
 
-    /// Forgets the units so far if it has begun, since they ran under other settings.
+    /// If recording has begun, drops the records so far. Call this after settings have changed.
     pub fn restart(&self) {
         if self.tape.keeps_since().is_some() {
             self.keep();
         }
     }
 
-    /// Keeps the units that are admitted from now on, and no others.
+    /// Keeps only the units that are admitted from now on.
     fn keep(&self) {
         self.tape.take_all();
-        // Under the flow's mutex: workers that take units with higher numbers do so after this.
+        // This runs under the flow's mutex, so workers take units with higher numbers only afterwards.
         let next_id = self.shared.lock().next_id();
         self.tape.keep_from(next_id, self.shared.now());
     }
 
-    /// The number of the first unit since [`begin`](Self::begin) or [`restart`](Self::restart).
+    /// The number of the first recorded unit since [`begin`](Self::begin) or [`restart`](Self::restart).
     pub fn first_unit(&self) -> Option<u64> {
         self.tape.keeps_since()
     }
@@ -121,19 +125,19 @@ impl LiveTrace {
         RING_BYTES
     }
 
-    /// A trace of the units that were admitted since [`begin`](Self::begin) and have left, as far as they are kept; the
-    /// newest ones, in at most about `most_bytes`, and the units that wait now, in at most half as many.
-    /// [`Trace::read`](crate::Trace::read) reads it.
+    /// Returns a trace with the newest records since [`begin`](Self::begin), in about `most_bytes` or less, and with
+    /// the units that wait now, in at most half as many bytes. [`Trace::read`](crate::Trace::read) reads it.
     ///
-    /// Costs a copy of the records that workers have not handed over yet, at most 8 KiB of each (48 KiB while a file is
-    /// written), and workers that end a run wait for that. Costs a look at each unit in flight, in short steps under the
-    /// flow's lock, and another one for each time that the units that wait have to be halved.
+    /// The call copies the records that workers have not flushed yet, at most 8 KiB for each worker (48 KiB while a
+    /// file is written); a worker that ends a run meanwhile waits for the copy. It also examines each unit in flight,
+    /// in short steps under the flow's lock. If there are too many waiting units, it repeats this with half of them,
+    /// until they fit.
     ///
     /// # Panics
-    /// Never: memory takes all bytes.
+    /// Never, because a write to memory does not fail.
     pub fn window(&self, most_bytes: usize) -> Vec<u8> {
-        // Each run that ended before this moment has left its record, so of a run that began before, all that came
-        // before it in its unit's life are there.
+        // Each run that ended before this moment has written its record. So for a run that began before, the records of
+        // all earlier runs of the same unit are present.
         let until_ns = self.shared.now();
         let Kept { mut chunks, from_id, from_ns } = self.tape.kept(most_bytes);
         let (waiting, waiting_one_in) = self.waiting(most_bytes / 2).unzip();
@@ -152,11 +156,12 @@ impl LiveTrace {
         out
     }
 
-    /// The units that wait to run in a stage, as a chunk of records: one in the number that comes with it.
+    /// A chunk of records of the units that wait to run in a stage, and a number N: the chunk has one in N of these
+    /// units.
     fn waiting(&self, most_bytes: usize) -> Option<(Arc<[u8]>, u64)> {
         let mut one_in = 1;
         loop {
-            // No worker: a number that none has.
+            // The worker's number of this chunk, which no worker has.
             let (mut out, mut context) = (Vec::new(), Context::default());
             put(&mut out, u64::MAX);
             let begins = out.len();
@@ -171,14 +176,14 @@ impl LiveTrace {
                 return (out.len() > begins).then(|| (out.into(), one_in));
             }
             if one_in > seen {
-                // There is room for none.
+                // There is not even room for one unit.
                 return None;
             }
             one_in *= 2;
         }
     }
 
-    /// The numbers of the run now. Those of the window are counted by its reader.
+    /// The numbers of the run at this moment. The reader of the window computes those of the window.
     fn summary(&self, model: &Model) -> Measured {
         let now = self.shared.snapshot();
         Measured {

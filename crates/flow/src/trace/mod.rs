@@ -1,14 +1,14 @@
-//! Traces record the visits of each unit to each stage, so that the run can be [replayed](crate::Trace::replay) under
+//! Traces record the visits of each unit to each stage, so that the run can be [replayed](crate::Trace::replay) with
 //! other settings.
 //!
 //! | file | idea |
 //! | --- | --- |
 //! | `model` | a flow without its code |
-//! | `present` | the model with the settings of now |
-//! | `tape` | the listener that takes the records of all workers |
-//! | `recording` | a trace that is written while its flow runs |
-//! | `live` | the trace of the newest units of a flow that runs |
-//! | `sampling` | the choice of units that are recorded once a run is long |
+//! | `present` | the model with the current settings |
+//! | `tape` | the listener that collects the records of all workers |
+//! | `recording` | a trace that is written to a file while its flow runs |
+//! | `live` | the trace of the newest units of a running flow |
+//! | `sampling` | the choice of the units to record in a long run |
 //! | `part` | the units of a batch that are recorded |
 //! | `clocks` | the processor time of a worker's runs |
 //! | `file` | the file's parts, and how they are read |
@@ -18,9 +18,10 @@
 //! | `events` | a trace as the timelines of its workers |
 //! | `costs` | the machine's own costs, measured when a recording begins |
 //!
-//! A record holds for each unit its number, its time in the stage's code, the processor's part of that time, and its
-//! end. Where they differ from the rule, it also holds the unit's weight, its needs and the key of its group. It does
-//! not hold the time at which the unit ran, only the beginning of its batch: a replay determines that time.
+//! A record has, for each unit, its number, its time in the stage's code, the part of that time that was processor
+//! time, and how the run ended. If the unit has a weight, needs of its own or the key of a group, the record has these,
+//! too. It does not have the time at which each unit began, only that of the batch, because a replay determines these
+//! times.
 
 pub(crate) mod bytes;
 mod clocks;

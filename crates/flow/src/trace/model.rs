@@ -32,7 +32,7 @@ pub(crate) struct ModelStage {
     /// The floor and the ceiling, if the program set them.
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
-    /// Whether the workers of the stage, which is a blocking one, are fibers.
+    /// Whether the stage's workers are fibers. Such a stage is a blocking one.
     #[serde(default)]
     pub(crate) fibers: bool,
     pub(crate) batch: Option<usize>,
@@ -139,8 +139,8 @@ impl Model {
         None
     }
 
-    /// Returns whether a unit's record names the root of its family wherever the unit runs: children have no children,
-    /// and no group takes the place of a family.
+    /// Returns whether a unit's record always tells the root of its family. This is so if children have no children,
+    /// and no group replaces a parent.
     pub(crate) fn tells_families(&self) -> bool {
         let is_by_parent = |stage: &ModelStage| matches!(stage.kind, Kind::Gather { by: GatherBy::Parent, .. });
         !self.nests() && !self.stages.iter().any(is_by_parent)
@@ -165,12 +165,12 @@ impl Model {
         false
     }
 
-    /// Returns the index of the stage of this name.
+    /// Returns the index of the stage with this name.
     pub(crate) fn stage(&self, name: &str) -> Option<usize> {
         self.stages.iter().position(|stage| stage.name == name)
     }
 
-    /// Returns the index of the resource of this name.
+    /// Returns the index of the resource with this name.
     pub(crate) fn resource(&self, name: &str) -> Option<usize> {
         self.resources.iter().position(|resource| resource.name == name)
     }

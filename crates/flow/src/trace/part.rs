@@ -6,28 +6,29 @@ use crate::engine::run::witness::Ran;
 use crate::engine::units::column::Row;
 use crate::engine::units::record::UnitRef;
 
-/// The units of a batch, and those of them that are recorded. Both are looked up once on the batch's way through several
-/// stages.
+/// The units of a batch, and those of them that are recorded. Both are determined once, even if the batch runs through
+/// several stages.
 #[derive(Default)]
 pub(super) struct Part {
     all: Ranges,
-    /// All units are recorded.
+    /// Whether all units are recorded.
     is_whole: bool,
-    /// The places of the recorded units, if not all are, in ascending order, and their numbers.
+    /// If not all units are recorded: the indices of the recorded ones, in ascending order, and their numbers.
     places: Vec<usize>,
     ids: Ranges,
 }
 
-/// The places of the units that are recorded.
+/// The indices of the units that are recorded.
 pub(super) enum Places<'a> {
     All,
-    /// Those at these places, in ascending order.
+    /// The units at these indices, in ascending order.
     Some(&'a [usize]),
     None,
 }
 
 impl Part {
-    /// Takes the units of a batch, in a recording of the first `whole` units and of a sample after them; 0: of all units.
+    /// Sets the units of a batch, and chooses those to record. The first `whole` units of a run are all recorded, and a
+    /// sample of those after them; if `whole` is 0, all units are recorded.
     pub(super) fn choose(&mut self, ran: &Ran<'_>, whole: u64) {
         let id_of = |row: &Row| ran.site.stamps().id(row);
         self.all.refill(ran.rows.iter().map(id_of));
@@ -37,7 +38,7 @@ impl Part {
             return;
         }
         if ran.plain {
-            // A plain unit has no parent, so whole blocks are recorded or not.
+            // A plain unit has no parent, so each block is recorded either completely or not at all.
             let mut place = 0;
             self.all.each_block(|first, units| {
                 let units = units as usize;

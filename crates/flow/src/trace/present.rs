@@ -1,4 +1,4 @@
-//! The model of a flow with the settings that it has at present.
+//! The model of a flow with its current settings.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::engine::threads::shared::Shared;
 /// A flow as it was built.
 pub(crate) struct Built {
     pub(crate) model: Model,
-    /// The bounds of each stage; some of them the engine has chosen by itself.
+    /// The floor and ceiling of each stage. The engine has chosen some of them itself.
     pub(crate) workers: Box<[Workers]>,
 }
 
 impl Built {
-    /// The flow's model with the settings of now.
+    /// The flow's model with its current settings.
     pub(super) fn present(&self, shared: &Arc<Shared>) -> Model {
         let mut model = self.model.clone();
         let settings = shared.settings();
         (model.inflight, model.workers) = (settings.inflight, settings.shared_workers);
         model.memory = (settings.memory != u64::MAX).then_some(settings.memory);
         for (stage, (was, is)) in model.stages.iter_mut().zip(self.workers.iter().zip(&settings.workers)) {
-            // A ceiling that the engine has chosen is for the replay to choose again.
+            // If the engine has chosen a ceiling itself, the replay chooses it again.
             if !is.follows_shared && (was.follows_shared || (was.floor, was.ceiling) != (is.floor, is.ceiling)) {
                 stage.workers = Some((is.floor, is.ceiling));
             }

@@ -1,14 +1,14 @@
-//! The numbers of the units of a batch, as ranges: units that came one after the other mostly stay together.
+//! The numbers of the units of a batch, as ranges: units with consecutive numbers mostly stay together.
 
 use super::bytes::{put, put_difference};
 use super::sampling::end_of_block;
 
-/// Ranges of consecutive numbers, in the order of the units: the first number of each, and how many there are.
+/// Ranges of consecutive numbers, in the order of the units. Each has its first number and its length.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Takes these numbers in the place of those before.
+    /// Replaces the numbers by these.
     #[inline]
     pub(crate) fn refill(&mut self, ids: impl Iterator<Item = u64>) {
         self.0.clear();
@@ -20,7 +20,8 @@ impl Ranges {
         }
     }
 
-    /// Calls `each` with the first number and the units of each part of a range that lies in one block of a sample.
+    /// Cuts the ranges at the ends of sampling blocks, and calls `each` with the first number and the length of each
+    /// part.
     #[inline]
     pub(crate) fn each_block(&self, mut each: impl FnMut(u64, u64)) {
         for &(mut first, length) in &self.0 {

@@ -1,4 +1,4 @@
-//! A recording: the trace of a flow while it runs, in a file.
+//! A recording: the trace of a flow, written to a file while the flow runs.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -17,14 +17,14 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// Records the visits of each unit to each stage, for [`Trace::read`](crate::Trace::read). Call it before the flow
     /// starts, and call [`finish`](Recording::finish) with the report. `note` is stored in the trace unchanged.
     ///
-    /// A record takes at most about 16 bytes for a unit in a stage, and far fewer if units are alike. A worker writes
-    /// its records in chunks of 48 KiB, after it has run a batch and before it settles the batch. The call measures the
-    /// machine for about two milliseconds.
+    /// A record takes at most about 16 bytes for a run of a unit in a stage, and far fewer if units are alike. A worker
+    /// writes its records in chunks of 48 KiB, between running a batch and settling it. The call measures the machine
+    /// for about two milliseconds.
     ///
-    /// Of more than a million units a sample is recorded, so that a file grows with the logarithm of the run's length:
-    /// whole families, of which a reader makes an even sample (see [`Trace::weight`](crate::Trace::weight)). All units
-    /// are recorded where children are split in turn or gathered by parent, and as long as a
-    /// [live trace](crate::LiveTrace) is kept as well.
+    /// After the first million units, only a sample is recorded, so that the file grows with the logarithm of the run's
+    /// length. The sample has whole families, and the reader makes it even (see
+    /// [`Trace::weight`](crate::Trace::weight)). All units are recorded if children are split again or gathered by
+    /// parent, and while a [live trace](crate::LiveTrace) is kept as well.
     ///
     /// # Errors
     /// Returns errors of writing the first line, and `AlreadyExists` if the flow is being recorded already.
@@ -58,7 +58,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         self.record_whole(out, note, sampling::WHOLE)
     }
 
-    /// [`record`](Self::record) with another number of units that are all recorded, rounded up to whole blocks.
+    /// Like [`record`](Self::record), but samples only after `whole` units, rounded up to whole blocks.
     pub(crate) fn record_whole(
         &self,
         mut out: impl Write + Send + 'static,
@@ -81,7 +81,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         Ok(Recording { tape })
     }
 
-    /// The flow's tape, which listens to its workers from the first call on.
+    /// The flow's tape. The first call creates it, and from then on it listens to the workers.
     pub(super) fn tape(&self) -> Arc<Tape> {
         let begin = || {
             let tape = Arc::<Tape>::default();
@@ -92,9 +92,10 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     }
 }
 
-/// The recording of a flow's trace, until [`finish`](Self::finish) ends it.
+/// A running recording of a flow, which [`finish`](Self::finish) ends.
 ///
-/// Workers write their records in chunks. A write error ends the recording but not the flow; `finish` reports it.
+/// Workers write their records in chunks. A write error ends the recording, but not the flow; `finish` returns the
+/// error.
 #[must_use = "a trace is complete when its recording is finished"]
 pub struct Recording {
     tape: Arc<Tape>,
@@ -110,7 +111,7 @@ impl Recording {
     /// Ends the trace with the run's `report`.
     ///
     /// # Errors
-    /// Returns the first write error since the beginning; the trace is then useless.
+    /// Returns the first write error of the recording. The trace is then unusable.
     pub fn finish(self, report: &Report) -> io::Result<()> {
         let Some(out) = self.tape.finish() else { return Ok(()) };
         let (mut out, times) = (out?, self.tape.mean_times());

@@ -1,6 +1,7 @@
 //! The record of one run of a batch in a trace.
 //!
-//! The units of a batch mostly have consecutive numbers and one destination, so both are written once for many units.
+//! The units of a batch mostly have consecutive numbers and the same destination, so both are written once for many
+//! units.
 
 use super::bytes::{Numbers, put, put_difference};
 use super::ranges::Ranges;
@@ -19,21 +20,21 @@ const RUN: u8 = 1;
 const PULL: u8 = 2;
 const WAITS: u8 = 3;
 
-/// All units took the same time, as far as measured.
+/// Flag: all units took the same time, as far as it was measured.
 const UNIFORM: u64 = 1;
-/// The processor's part of the time follows.
+/// Flag: the processor time follows.
 const CPU: u64 = 2;
-/// Exceptions follow: units that go elsewhere than the others.
+/// Flag: exceptions follow, which are units with another end than most.
 const EXCEPTIONS: u64 = 4;
-/// Weights follow.
+/// Flag: weights follow.
 const BYTES: u64 = 8;
-/// Needs that differ by unit follow.
+/// Flag: needs that differ from unit to unit follow.
 const ASKS: u64 = 16;
-/// Children follow.
+/// Flag: children follow.
 const BORN: u64 = 32;
-/// Keys of groups follow.
+/// Flag: keys of groups follow.
 const GROUPS: u64 = 64;
-/// Pauses before the next stage follow.
+/// Flag: pauses before the next stage follow.
 const DELAYS: u64 = 128;
 
 /// The end of a unit's run in a stage.
@@ -47,11 +48,11 @@ pub(crate) enum End {
         pause_ns: u64,
     },
     Dead,
-    /// The unit went back to the queue for other needs.
+    /// The unit returned to the queue to wait for other needs.
     Requeue {
         pause_ns: u64,
     },
-    /// The unit was cancelled for memory.
+    /// The unit was cancelled to keep the byte budget.
     AwaitMemory,
     /// The unit has more children.
     Unfold,
@@ -131,12 +132,12 @@ impl End {
     }
 }
 
-/// A need that differs by unit.
+/// A need that differs from unit to unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct AskedFor {
     pub(crate) resource: u16,
     pub(crate) amount: u64,
-    /// A number for the key; equal keys have equal numbers.
+    /// A number that stands for the key; equal keys have equal numbers.
     pub(crate) key: Option<u64>,
 }
 
@@ -148,7 +149,7 @@ pub(crate) struct UnitRun {
     pub(crate) end: End,
     pub(crate) bytes: u64,
     pub(crate) asks: Vec<AskedFor>,
-    /// A number for the key of the unit's group.
+    /// A number that stands for the key of the unit's group.
     pub(crate) group: u64,
     pub(crate) delay_ns: u64,
 }
@@ -186,7 +187,7 @@ pub(crate) enum Record {
         first: u64,
         units: u64,
     },
-    /// A unit that waits to run in a stage, as a live trace is taken.
+    /// A unit that waited to run in a stage when a live trace was taken.
     Waits(Waiting),
 }
 
@@ -195,18 +196,18 @@ pub(crate) enum Record {
 pub(crate) struct Waiting {
     pub(crate) id: u64,
     pub(crate) stage: u16,
-    /// Its needs there that differ by unit.
+    /// Its needs in this stage that differ from unit to unit.
     pub(crate) asks: Vec<AskedFor>,
 }
 
-/// The state that shortens the records of a chunk: each is encoded relative to earlier ones.
+/// The state that shortens the records of a chunk, which are encoded relative to earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     at_ns: u64,
-    /// The latest beginning of a run so far, as a writer knows it.
+    /// The latest beginning of a run so far. Used only for writing.
     latest_ns: u64,
     id: u64,
-    /// The highest number of a unit so far, as a writer knows it.
+    /// The highest number of a unit so far. Used only for writing.
     most_id: u64,
 }
 
@@ -215,7 +216,8 @@ impl Context {
         self.most_id
     }
 
-    /// The latest beginning of a run. Fibers that share a track write their runs in the order of the ends.
+    /// The latest beginning of a run, which need not be that of the last one: fibers that share a track write their
+    /// runs in the order in which they end.
     pub(crate) fn latest_ns(&self) -> u64 {
         self.latest_ns
     }
@@ -227,13 +229,13 @@ impl Context {
         self.latest_ns = self.latest_ns.max(began_ns);
     }
 
-    /// Notes that the chunk has units with the numbers below `end`.
+    /// Records that all units of a record have numbers below `end`.
     fn saw_below(&mut self, end: u64) {
         self.most_id = self.most_id.max(end.saturating_sub(1));
     }
 }
 
-/// Writes the record of a batch's run, with the units at these places, which have these numbers.
+/// Writes the record of a batch's run, with the units at the indices `places`, which have the numbers `ids`.
 pub(crate) fn put_run(
     out: &mut Vec<u8>,
     context: &mut Context,
@@ -247,7 +249,7 @@ pub(crate) fn put_run(
     debug_assert!(units <= MAX_UNITS);
     let is_all = units == rows.len() as u64;
     let timings = &settlement.timings[ran.first_timing..];
-    // The records of plain units hold nothing to write and are not read.
+    // The engine's records of plain units have nothing to write, so they are not read.
     let looks: Vec<_> = places
         .clone()
         .take(if ran.plain { 0 } else { rows.len() })
@@ -322,13 +324,13 @@ pub(crate) fn put_run(
     }
 }
 
-/// The times of the units at these places, which ascend.
+/// The times of the units at these indices, which are in ascending order.
 fn times(timings: &[(u64, u64)], places: impl Iterator<Item = usize>) -> impl Iterator<Item = u64> {
     let mut all = timings.iter().flat_map(|&(ns, units)| std::iter::repeat_n(ns, units as usize)).enumerate();
     places.map(move |place| all.find(|(at, _)| *at == place).map_or(0, |(_, ns)| ns))
 }
 
-/// The exceptions among the units at these places, by their places among them.
+/// The exceptions among the units at these indices, by their position among these units.
 fn exceptions(all: &[(u32, Verdict)], places: impl Iterator<Item = usize>) -> Vec<(u64, &Verdict)> {
     if all.is_empty() {
         return Vec::new();
@@ -344,7 +346,7 @@ fn exceptions(all: &[(u32, Verdict)], places: impl Iterator<Item = usize>) -> Ve
     found
 }
 
-/// The part of a batch's processor time that is of the units at these places.
+/// The part of a batch's processor time that belongs to the units at these indices.
 fn share(
     (spent, delayed): (u64, u64),
     timings: &[(u64, u64)],
@@ -356,7 +358,7 @@ fn share(
     (of(spent), of(delayed))
 }
 
-/// The bits of a key's hash that a trace keeps, which take five bytes.
+/// The bits of a key's hash that a trace keeps; they take five bytes.
 const KEY_MASK: u64 = (1 << 35) - 1;
 
 fn put_ask(out: &mut Vec<u8>, ask: &Ask) {
@@ -367,7 +369,7 @@ fn put_ask(out: &mut Vec<u8>, ask: &Ask) {
     }
 }
 
-/// Returns the number for a key, which is the same in all runs of a program.
+/// Returns the number that stands for a key. It is the same in all runs of a program.
 fn hash_of(key: &str) -> u64 {
     super::bytes::checksum(key.as_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & KEY_MASK
 }
@@ -429,7 +431,7 @@ pub(crate) fn read(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<R
     }
 }
 
-/// Reads the needs of a unit that differ by unit.
+/// Reads those needs of a unit that differ from unit to unit.
 fn read_asks(numbers: &mut Numbers<'_>) -> Option<Vec<AskedFor>> {
     let mut asks = Vec::new();
     for _ in 0..numbers.next_most(MAX_ASKS)? {

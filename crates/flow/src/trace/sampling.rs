@@ -1,19 +1,20 @@
-//! The choice of units that a recording takes in once a run is long.
+//! The choice of the units to record in a long run.
 //!
-//! The first million units are all recorded. Of those up to twice that number one block in two is, of those up to four
-//! times one in four, and so on: a file grows with the logarithm of the run's length. A block that is recorded at some
-//! share would also be recorded at any greater one, so a reader takes the blocks of the least share from the whole file,
-//! and has an even sample of at least half a million units. A child is recorded if its parent is.
+//! The first million units are all recorded. From there to twice that number, one block in two is recorded, then up to
+//! four times that number one block in four, and so on. So the file grows with the logarithm of the run's length. A
+//! block that is drawn at one rate is also drawn at every higher rate. So a reader can apply the lowest rate to the
+//! whole file, and gets an even sample of at least half a million units. A child is recorded if its parent is.
 
 use crate::engine::run::front::mix;
 
 /// The number of units that are all recorded.
 pub(crate) const WHOLE: u64 = 1 << 20;
 
-/// The units of a block, which have consecutive numbers: a sample has the same runs of equal keys as the whole.
+/// The number of units of a block. They have consecutive numbers, so that a sample has the same runs of equal keys as
+/// the whole.
 pub(crate) const BLOCK: u64 = 64;
 
-/// The number N of which one block in N is recorded around `id`, if the first `whole` units all are.
+/// The number N such that one block in N is recorded around `id`, if the first `whole` units are all recorded.
 pub(crate) fn one_in(id: u64, whole: u64) -> u64 {
     (id / whole.max(1)).checked_ilog2().map_or(1, |octave| 2 << octave.min(61))
 }
@@ -23,8 +24,8 @@ pub(crate) fn draws(id: u64, one_in: u64) -> bool {
     one_in <= 1 || mix(id / BLOCK).is_multiple_of(one_in)
 }
 
-/// Whether a unit with this number is recorded, if the first `whole` units all are; `whole` is a multiple of
-/// [`BLOCK`], so a block is recorded as a whole.
+/// Whether a unit with this number is recorded, if the first `whole` units are all recorded. `whole` is a multiple of
+/// [`BLOCK`], so a block is recorded completely or not at all.
 pub(crate) fn is_recorded(id: u64, whole: u64) -> bool {
     draws(id, one_in(id, whole))
 }
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_fall_by_octaves() {
+    fn rates_halve_with_each_octave() {
         let shares: Vec<u64> = [0, 9, 10, 19, 20, 39, 40, 79, u64::MAX].map(|id| one_in(id, 10)).into();
         assert_eq!(shares[..8], [1, 1, 2, 2, 4, 4, 8, 8]);
         assert!(shares[8].is_power_of_two() && one_in(u64::MAX, 0).is_power_of_two());

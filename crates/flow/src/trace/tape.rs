@@ -1,10 +1,9 @@
-//! The tape: the listener that takes the records of all workers, for a file, for questions about the running flow, or for
-//! both.
+//! The tape: the listener that collects the records of all workers, for a file, for a live trace, or for both.
 //!
-//! Each worker fills a chunk of its own. A full chunk goes to the file, and to the *ring*, which keeps the newest ones.
-//! A tape that is off takes nothing: a worker looks at the switch at the beginning of each turn. It does so after it
-//! has taken its batches under the flow's mutex, so no run of a unit that was admitted after the tape was switched on
-//! is missing.
+//! Each worker fills its own chunk. A full chunk goes to the file, and to the *ring*, which keeps the newest chunks. A
+//! tape that is off collects nothing: a worker checks the switch at the beginning of each turn, which is one or several
+//! batches of work. The check comes after it has taken the batches under the flow's mutex, so every run of a unit that
+//! was admitted after the switch is recorded.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -20,40 +19,40 @@ use super::sampling;
 use crate::contain::contain;
 use crate::engine::run::witness::{Ran, Track, Witness};
 
-/// A worker hands its records over when it has this many bytes of them; the second is for a tape without a file, from
-/// which old records go by the chunk.
+/// A worker flushes its chunk when it has this many bytes. The second number is for a tape without a file, whose ring
+/// drops old records chunk by chunk.
 const CHUNK_BYTES: usize = 48 << 10;
 const SMALL_CHUNK_BYTES: usize = 8 << 10;
 
-/// The most bytes of records that a ring keeps: those of some 800,000 runs of units in stages.
+/// The most bytes of records that a ring keeps; enough for some 800,000 runs of units in stages.
 pub(super) const RING_BYTES: usize = 8 << 20;
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Tape {
     on: AtomicBool,
-    /// The number of units that are all recorded before sampling begins; 0: every unit is recorded.
+    /// The number of units that are all recorded before sampling begins; 0 if every unit is recorded.
     whole: AtomicU64,
     out: Mutex<Option<Output>>,
     /// The chunks of all workers that have a track. A chunk's lock is taken before the ring's.
     chunks: Mutex<Chunks>,
     ring: Mutex<Ring>,
-    /// The engine's times, as far as workers have handed them over.
+    /// The engine's own times, as far as workers have flushed them.
     times: Mutex<Times>,
 }
 
 /// The engine's own times.
 #[derive(Default)]
 struct Times {
-    /// Its work between runs of batches in stages.
+    /// The engine's work between runs of batches in stages.
     between: Mean,
     /// The wait of a woken worker for a processor.
     wake_delay: Mean,
-    /// From the start of a fiber to its first instruction.
+    /// The time from the start of a fiber to its first instruction.
     fiber_start: Mean,
 }
 
-/// A mean while it is taken.
+/// A mean that is being computed.
 #[derive(Default)]
 struct Mean {
     ns: u64,
@@ -90,11 +89,11 @@ struct Chunks {
 /// The newest chunks.
 #[derive(Default)]
 struct Ring {
-    /// The first unit since the ring keeps chunks; `None`: it keeps none.
+    /// The first unit whose records the ring keeps; `None` if it keeps none.
     since: Option<u64>,
     frames: VecDeque<Frame>,
     bytes: usize,
-    /// Of units with lower numbers, records may be missing.
+    /// Records of units with lower numbers may be missing.
     from_id: u64,
     /// Records of runs that began earlier may be missing.
     from_ns: u64,
@@ -103,14 +102,14 @@ struct Ring {
 #[derive(Clone)]
 struct Frame {
     bytes: Arc<[u8]>,
-    /// The highest number of a unit in it.
+    /// The highest number of a unit in the chunk.
     most_id: u64,
-    /// The beginning of its last run.
+    /// The beginning of the last run in the chunk.
     last_ns: u64,
 }
 
 impl Ring {
-    /// Notes that a chunk is missing.
+    /// Records that a chunk is missing.
     fn lose(&mut self, frame: &Frame) {
         self.from_id = self.from_id.max(frame.most_id.saturating_add(1));
         self.from_ns = self.from_ns.max(frame.last_ns.saturating_add(1));
@@ -131,8 +130,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Tape {
-    /// Lets the tape write to `out` from now on, and sample after `whole` units. Returns whether it has had no output
-    /// before.
+    /// Makes the tape write to `out` from now on, and sample after `whole` units. Returns `false`, without effect, if
+    /// the tape already has an output.
     pub(super) fn write_to(&self, out: Box<dyn Write + Send>, whole: Option<u64>) -> bool {
         let mut output = lock(&self.out);
         let is_new = output.is_none();
@@ -146,13 +145,13 @@ impl Tape {
         is_new
     }
 
-    /// Takes every unit from now on: the ring keeps all of the newest ones.
+    /// Records every unit from now on, without sampling.
     pub(super) fn take_all(&self) {
         // Relaxed: the flow's mutex, which the caller takes next, orders it before the units that matter.
         self.whole.store(0, Ordering::Relaxed);
     }
 
-    /// Takes records from now on.
+    /// Collects records from now on.
     pub(super) fn switch_on(&self) {
         // Pairs with the load in `begins`: a worker that sees the tape on also sees that the flow is witnessed.
         self.on.store(true, Ordering::Release);
@@ -162,22 +161,23 @@ impl Tape {
         self.on.load(Ordering::Acquire)
     }
 
-    /// Keeps the newest chunks from now, `from_ns`, on, and none of those before; units with lower numbers than `from_id`
-    /// began earlier.
+    /// Keeps the newest chunks from now on, and drops earlier ones. Now is `from_ns`, and the next unit to be admitted
+    /// is `from_id`.
     pub(super) fn keep_from(&self, from_id: u64, from_ns: u64) {
         let mut ring = lock(&self.ring);
         *ring = Ring { since: Some(from_id), from_id: from_id.max(ring.from_id), from_ns, ..Ring::default() };
     }
 
-    /// The number of the first unit since chunks are kept; `None`: they are not.
+    /// The number of the first unit whose records are kept; `None` if chunks are not kept.
     pub(super) fn keeps_since(&self) -> Option<u64> {
         lock(&self.ring).since
     }
 
-    /// The newest records, of about `most_bytes`. Workers that end a run meanwhile wait for some microseconds.
+    /// Returns the newest records, about `most_bytes` of them. A worker that ends a run meanwhile waits for some
+    /// microseconds.
     pub(super) fn kept(&self, most_bytes: usize) -> Kept {
         let open = lock(&self.chunks).open.clone();
-        // All at once: a record is in its worker's chunk or in the ring, and in one of them.
+        // All locks are held together, so that each record is found once, either in its worker's chunk or in the ring.
         let chunks: Vec<_> = open.iter().map(|chunk| lock(chunk)).collect();
         let ring = lock(&self.ring);
         let mut kept = Kept { chunks: Vec::new(), from_id: ring.from_id, from_ns: ring.from_ns };
@@ -199,7 +199,7 @@ impl Tape {
         kept
     }
 
-    /// The engine's own times on average, as far as workers have handed them over.
+    /// The mean of the engine's own times, as far as workers have flushed them.
     pub(super) fn mean_times(&self) -> MeanTimes {
         let times = lock(&self.times);
         MeanTimes {
@@ -209,7 +209,8 @@ impl Tape {
         }
     }
 
-    /// Writes the rest of all chunks, and takes the output: its first error, if it has had one.
+    /// Flushes all chunks, and takes the output out of the tape. Returns the first write error instead, if there was
+    /// one.
     pub(super) fn finish(&self) -> Option<Result<Box<dyn Write + Send>, io::Error>> {
         let open = lock(&self.chunks).open.clone();
         for chunk in open {
@@ -219,7 +220,7 @@ impl Tape {
         Some(failed.map_or(Ok(out), Err))
     }
 
-    /// Hands a chunk's records over.
+    /// Moves a chunk's records to the file and the ring.
     fn flush(&self, mut chunk: MutexGuard<'_, Chunk>) {
         let times = std::mem::take(&mut chunk.times);
         let mut all = lock(&self.times);
@@ -233,12 +234,12 @@ impl Tape {
         }
         let bytes: Arc<[u8]> = bytes.into();
         lock(&self.ring).push(Frame { bytes: bytes.clone(), most_id, last_ns });
-        // A file may be slow, and only this worker has to wait for it.
+        // A file may be slow; without the chunk's lock, only this worker waits for it.
         drop(chunk);
         if let Some(output) = &mut *lock(&self.out)
             && output.failed.is_none()
         {
-            // The output is the program's code, and runs on a worker that has units in hand.
+            // The output is the program's code. If it panics, the worker must still settle its batch.
             let written = contain(|| put_frame(&mut output.out, CHUNK, &bytes, checksum(&bytes)));
             let panicked = || Err(io::Error::other("the output of the trace panicked"));
             output.failed = written.unwrap_or_else(panicked).err();
@@ -275,7 +276,7 @@ impl Witness for Tape {
     }
 }
 
-/// The records of a worker that are not handed over yet.
+/// The records of a worker that are not flushed yet.
 struct Chunk {
     worker: u64,
     bytes: Vec<u8>,
@@ -288,7 +289,7 @@ impl Chunk {
         Chunk { worker, bytes: Vec::new(), context: Context::default(), times: Times::default() }
     }
 
-    /// The bytes and the context for the next record. A chunk begins with the number of its worker.
+    /// Returns the bytes and the context for the next record. A chunk begins with the number of its worker.
     fn parts(&mut self) -> (&mut Vec<u8>, &mut Context) {
         if self.bytes.is_empty() {
             put(&mut self.bytes, self.worker);
@@ -296,15 +297,15 @@ impl Chunk {
         (&mut self.bytes, &mut self.context)
     }
 
-    /// Takes the bytes, the highest number of a unit in them, and the latest beginning of a run; the next record
-    /// begins a chunk.
+    /// Takes the bytes, the highest number of a unit in them, and the latest beginning of a run. The next record begins
+    /// a new chunk.
     fn take(&mut self) -> (Vec<u8>, u64, u64) {
         let context = std::mem::take(&mut self.context);
         (std::mem::take(&mut self.bytes), context.most_id(), context.latest_ns())
     }
 }
 
-/// One worker's part of the tape.
+/// The part of the tape for one worker.
 struct WorkerTrack {
     tape: Arc<Tape>,
     chunk: Arc<Mutex<Chunk>>,
@@ -312,14 +313,14 @@ struct WorkerTrack {
     clocks: Clocks,
     /// The recorded part of the latest batch.
     part: Part,
-    /// The tape was on when the turn began.
+    /// Whether the tape was on when the turn began.
     records: bool,
-    /// The number of units that were all recorded then; 0: every unit is.
+    /// The tape's `whole` at that time.
     whole: u64,
 }
 
 impl WorkerTrack {
-    /// Writes a record, of a run after this work of the engine if that is known.
+    /// Writes a record. `between_ns` is the time of the engine's work before the run, if it is known.
     fn note(&self, between_ns: Option<u64>, write: impl FnOnce(&mut Vec<u8>, &mut Context)) {
         let mut chunk = lock(&self.chunk);
         if let Some(ns) = between_ns {
@@ -354,7 +355,7 @@ impl Track for WorkerTrack {
         if !std::mem::replace(&mut self.records, true) {
             self.clocks.forget();
         }
-        // Relaxed: see the stores.
+        // Relaxed: the stores say why.
         self.whole = self.tape.whole.load(Ordering::Relaxed);
         self.clocks.begin(now);
     }
@@ -393,7 +394,7 @@ impl Track for WorkerTrack {
 }
 
 impl Drop for WorkerTrack {
-    /// The records of a worker that ends stay.
+    /// Flushes the records of the worker that ends.
     fn drop(&mut self) {
         self.tape.flush(lock(&self.chunk));
         lock(&self.tape.chunks).open.retain(|open| !Arc::ptr_eq(open, &self.chunk));
@@ -412,19 +413,23 @@ mod tests {
     fn a_ring_keeps_the_newest_chunks_and_knows_which_units_are_whole() {
         let tape = Tape::default();
         lock(&tape.ring).push(frame(10, 5));
-        assert_eq!(tape.kept(RING_BYTES).chunks.len(), 0, "it keeps nothing before it is asked");
+        assert_eq!(tape.kept(RING_BYTES).chunks.len(), 0, "the ring kept a chunk before it was asked to");
         tape.keep_from(100, 100);
         for (nth, most_id) in [(1, 120), (2, 110), (3, 150)] {
             lock(&tape.ring).push(frame(RING_BYTES / 4 * nth, most_id));
         }
-        // The first two have gone.
+        // The first two chunks have been dropped.
         let kept = tape.kept(RING_BYTES);
         assert_eq!((kept.chunks.len(), kept.from_id, kept.from_ns), (1, 121, 121));
         lock(&tape.ring).push(frame(100, 140));
         let newest = tape.kept(100);
-        assert_eq!((newest.chunks.len(), newest.from_id), (1, 151), "less was asked for");
+        assert_eq!(
+            (newest.chunks.len(), newest.from_id),
+            (1, 151),
+            "the newest chunks are not limited to the requested bytes"
+        );
         tape.keep_from(7, 7);
         let kept = tape.kept(RING_BYTES);
-        assert_eq!((kept.chunks.len(), kept.from_id), (0, 121), "numbers only rise");
+        assert_eq!((kept.chunks.len(), kept.from_id), (0, 121), "the number has fallen");
     }
 }
