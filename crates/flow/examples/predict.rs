@@ -219,8 +219,8 @@ fn summary(errors: &[f64]) -> String {
     format!("{:.1} / {:.1}", at(0.5), at(0.9))
 }
 
-/// Predicts the time of a flow whose units pass stations one after the other, with a cap on units in flight, by three
-/// rules that need no trace: mean value analysis, the bottleneck law, and the rule of three for the changed resource. A
+/// Predicts the time of a flow by three rules that need no trace: mean value analysis, the bottleneck law, and the rule
+/// of three for the changed resource. The units pass stations one after the other, with a cap on units in flight. A
 /// station has a mean service time and a number of servers.
 fn by_rules(stations: &[(f64, f64)], inflight: u64, units: f64, before: (f64, f64)) -> [f64; 3] {
     // A station with n servers is approximated by one server that is n times as fast, and a delay (Seidmann's

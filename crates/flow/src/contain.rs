@@ -57,7 +57,7 @@ impl<T> Contained<T> {
         Contained(ManuallyDrop::new(value))
     }
 
-    /// Returns the value, whose destructor is no longer contained.
+    /// Returns the value. A panic of its destructor is then no longer contained.
     #[inline]
     pub(crate) fn into_inner(self) -> T {
         let mut this = ManuallyDrop::new(self);

@@ -72,7 +72,7 @@ pub(crate) struct Draft {
     pub(crate) needs: Vec<NeedDraft>,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
-    /// Whether the stage's workers are fibers. Such a stage is a blocking one.
+    /// Whether the stage's workers are fibers. If so, it is also `blocking`.
     pub(crate) fibers: bool,
     /// The size of the fibers' stacks in bytes, if the program sets one.
     pub(crate) stack: Option<usize>,

@@ -75,7 +75,7 @@ impl<T> From<Retire<T>> for Either<Inlet<T>, Retire<T>> {
     }
 }
 
-/// The exit that [`select`] makes.
+/// The exit that [`select`] returns.
 pub struct Select<T, F> {
     choose: F,
     exits: Vec<Either<Inlet<T>, Retire<T>>>,

@@ -214,8 +214,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
         self
     }
 
-    /// Sets the maximum number of groups that are open at once (default [`DEFAULT_MAX_GROUPS`]; 0 counts as 1). One
-    /// more group closes the oldest one early. Groups by parent are never closed for this reason.
+    /// Sets the maximum number of groups that are open at once (default [`DEFAULT_MAX_GROUPS`]; 0 counts as 1). Opening
+    /// one more group closes the oldest one early. Groups by parent are never closed for this reason.
     pub fn max_groups(mut self, groups: u64) -> Self {
         self.max_groups = groups.max(1);
         self

@@ -62,9 +62,9 @@ pub struct StageReport {
 pub struct StackUse {
     /// The size of each stack, in bytes of address space.
     pub stack_bytes: u64,
-    /// The greatest depth of a stack on which a fiber of the stage has ended, in bytes, rounded up to pages. No fiber
-    /// of the stage that has ended has needed more. Stages share the stacks, so a fiber of another stage may have
-    /// caused this depth.
+    /// The greatest depth of a stack on which a fiber of the stage has ended, in bytes, rounded up to pages. So the
+    /// ended fibers of the stage have needed at most this. Stages share the stacks, so a fiber of another stage may
+    /// have caused this depth.
     pub deepest_bytes: u64,
 }
 

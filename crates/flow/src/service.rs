@@ -190,7 +190,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// contains the first unit that was not admitted.
     ///
     /// # Panics
-    /// If the source panics; the flow is abandoned first.
+    /// If the source panics. The flow is then abandoned.
     pub fn send_all(&self, source: impl IntoIterator<Item = In>) -> Result<(), SubmitError<In>> {
         let mut source = source.into_iter();
         loop {
@@ -316,7 +316,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
-            // The check just now took account of any wake-up so far, so this sets up the wake-up for the wait.
+            // The check above covers every wake-up so far. This sets up the wake-up for the wait.
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             state = self.shared.wait_for(&bell, state, pause);
         };
@@ -408,8 +408,8 @@ impl<In: Send + 'static, R: Send + 'static> Drop for SubmitFuture<'_, In, R> {
     }
 }
 
-/// A running flow. It dereferences to a [`Submitter`]. For other threads, [`submitter`](Service::submitter) returns
-/// further ones.
+/// A running flow. It dereferences to a [`Submitter`]. [`submitter`](Service::submitter) returns further submitters,
+/// for other threads.
 ///
 /// Dropping a service drains it.
 ///

@@ -116,7 +116,7 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
         self
     }
 
-    /// Makes fibers the stage's workers.
+    /// Makes the stage use fibers as its workers.
     #[cfg(any(feature = "fibers", feature = "trace"))]
     pub(crate) fn on_fibers(mut self) -> Self {
         self.policies.blocking = true;

@@ -4,7 +4,7 @@
 //! at the gate through which units enter. The queues of its stages are lists under a mutex, because a grant takes from
 //! several resources at once (`engine/state.rs` of `millstream-flow` gives the full reason).
 //!
-//! | I want | look at |
+//! | I want | see |
 //! | --- | --- |
 //! | to send values from any threads to one or several others | [`channel`] |
 //! | a graph of consumers that share events written in place: the disruptor | [`graph`] |

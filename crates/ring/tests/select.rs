@@ -171,8 +171,7 @@ fn values_and_slots_that_a_selecting_thread_leaves_reach_others() {
             });
             scope.spawn(|| block_on(sender.send_async(1)).unwrap());
             std::thread::sleep(Duration::from_micros(200));
-            // The second value arrives only if the wake-up for the first one's slot did not end at the selecting
-            // thread.
+            // The second value arrives only if the selecting thread passes the wake-up for the first one's slot on.
             assert_eq!([receiver.recv(), receiver.recv()], [Ok(0), Ok(1)]);
         });
         std::thread::scope(|scope| {

@@ -93,7 +93,7 @@ fn a_stopped_producer_does_not_block_the_consumer() {
             }
         }
         signal(&producer, libc::SIGSTOP);
-        // The events published before the stop arrive, then no more arrive, and no call hangs.
+        // The events published before the stop arrive. Then no more arrive, and no call hangs.
         let soon = Instant::now() + Duration::from_millis(5 + round % 3);
         while consumer.handle_deadline(soon, |&event| assert_eq!(event, next)).is_some() {
             next += 1;

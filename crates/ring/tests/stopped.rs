@@ -32,7 +32,7 @@ extern "C" fn stand_still(_: libc::c_int) {
 }
 
 fn install() {
-    // SAFETY: an action of zeros is valid; the handler is async-signal-safe.
+    // SAFETY: an all-zero action is valid, and the handler is async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = stand_still as *const () as usize;

@@ -35,7 +35,7 @@ fn disturb(random: &mut Random) {
 
 /// Binds this thread to the core with this number, if there is one.
 fn move_to_core(core: usize) {
-    // SAFETY: an empty set is valid, and the kernel only reads it. A core that does not exist is an error without
+    // SAFETY: an empty set is valid, and the kernel only reads it. If the core does not exist, the call fails without
     // effect.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

@@ -8,7 +8,7 @@ use super::sampling::end_of_block;
 pub(crate) struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// Replaces the numbers by these.
+    /// Replaces the numbers with `ids`.
     #[inline]
     pub(crate) fn refill(&mut self, ids: impl Iterator<Item = u64>) {
         self.0.clear();

@@ -40,7 +40,7 @@ const DELAYS: u64 = 128;
 /// The end of a unit's run in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The unit went on to this stage.
+    /// The unit went to this stage next.
     Go(u16),
     Retire,
     Skip,

@@ -161,8 +161,8 @@ impl Tape {
         self.on.load(Ordering::Acquire)
     }
 
-    /// Keeps the newest chunks from now on, and drops earlier ones. Now is `from_ns`, and the next unit to be admitted
-    /// is `from_id`.
+    /// Keeps the newest chunks from now on, and drops earlier ones. `from_ns` is the current time, and `from_id` the
+    /// number of the next unit to be admitted.
     pub(super) fn keep_from(&self, from_id: u64, from_ns: u64) {
         let mut ring = lock(&self.ring);
         *ring = Ring { since: Some(from_id), from_id: from_id.max(ring.from_id), from_ns, ..Ring::default() };

@@ -177,10 +177,10 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// must learn that no more will come, so this wakes them all. In a channel without receivers, this discards the
     /// value.
     ///
-    /// The loads are relaxed, but they come after the light fence that follows the completion. Either they see the end
-    /// (closed, or no receivers), or the code after the heavy fence of the thread that made the end sees the
-    /// completion. The wake-up cannot replace these fences: a receiver that has seen the end and sleeps again executes
-    /// no further fence, and incrementing the event count shows this thread nothing of what the sleepers saw.
+    /// The loads are relaxed, but they come after the light fence that follows the completion. Either they see that the
+    /// channel is closed or has no receivers, or the thread that ended the channel sees the completion after its heavy
+    /// fence. The wake-up cannot replace these fences: a receiver that has seen the end and sleeps again executes no
+    /// further fence, and incrementing the event count shows this thread nothing of what the sleepers saw.
     #[cold]
     #[inline(never)]
     fn wake(&self, events: usize) {

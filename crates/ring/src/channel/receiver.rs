@@ -70,7 +70,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// # Errors
     /// If no value arrived in time, or none can arrive any more.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A time beyond the clock's range is no deadline.
+        // A deadline beyond the clock's range counts as none.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 

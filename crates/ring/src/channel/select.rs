@@ -77,7 +77,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             _ = self.core.wait_for_value_async(&self.hand).await;
-            // The caller may leave the value to another receiver, but none was woken for it.
+            // The caller may leave the value to another receiver. None was woken for it, so this wakes one.
             if C::MANY {
                 self.core.arrivals.pass_on();
             }
@@ -93,7 +93,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             self.core.wait_for_room_async(&self.hand).await;
-            // The caller may leave the slot to another sender, but none was woken for it.
+            // The caller may leave the slot to another sender. None was woken for it, so this wakes one.
             if P::MANY {
                 self.core.free_space.pass_on();
             }
@@ -164,7 +164,7 @@ impl<'a> Select<'a> {
     /// Waits until an operation is ready, for at most `timeout`; see [`ready_deadline`](Self::ready_deadline).
     #[must_use]
     pub fn ready_timeout(&self, timeout: Duration) -> Option<usize> {
-        // A time beyond the clock's range is no deadline.
+        // A deadline beyond the clock's range counts as none.
         match Instant::now().checked_add(timeout) {
             Some(deadline) => self.ready_deadline(deadline),
             None => self.wait(None),

@@ -75,7 +75,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// # Errors
     /// If the time is up, all receivers are gone, or the channel is closed.
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A time beyond the clock's range is no deadline.
+        // A deadline beyond the clock's range counts as none.
         self.send_until(value, Instant::now().checked_add(timeout))
     }
 
@@ -233,7 +233,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         core.notify(1, || self.hand.has_completed(position + 1));
     }
 
-    /// Moves values from the front of the batch into the claim, which is not longer; returns their number.
+    /// Moves values from the front of the batch into the claimed slots; returns their number. The batch must have
+    /// enough values.
     pub(super) fn fill_many(&self, claim: Range<u64>, batch: &mut Batch<'_, T>) -> usize {
         let core = &*self.core;
         let sent = (claim.end - claim.start) as usize;

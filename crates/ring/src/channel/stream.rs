@@ -33,7 +33,7 @@ impl<T: Send + 'static, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     }
 }
 
-// The stream pins nothing in place: each wait is in a box of its own.
+// The stream need not be pinned, because each wait has its own box.
 impl<T, P: Sequencer, C: Sequencer> Unpin for ReceiverStream<T, P, C> {}
 
 impl<T: Send + 'static, P: Sequencer, C: Sequencer> Stream for ReceiverStream<T, P, C> {
@@ -157,7 +157,7 @@ macro_rules! into_sink {
 into_sink!(Multi);
 into_sink!(Single);
 
-// The sink pins nothing in place: each wait is in a box of its own.
+// The sink need not be pinned, because each wait has its own box.
 impl<T, P: Sequencer, C: Sequencer> Unpin for SenderSink<T, P, C> {}
 
 impl<T, P: Sequencer, C: Sequencer> fmt::Debug for ReceiverStream<T, P, C> {

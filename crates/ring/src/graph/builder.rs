@@ -57,8 +57,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
 
     /// Adds a consumer on its own thread. It sees each event after all consumers in `follows` have handled it.
     ///
-    /// If `handle` panics, its consumer leaves. The followers then follow the consumers that it followed, and see the
-    /// event at which it panicked and all later ones without its work. [`Producer::has_panicked`] reports the panic.
+    /// If `handle` panics, its consumer leaves. Its followers then follow the consumers in `follows` directly, and see
+    /// the event at which it panicked and all later ones without its work. [`Producer::has_panicked`] reports the
+    /// panic.
     ///
     /// # Panics
     /// If a node belongs to another ring, or if the new consumer does not follow, directly or indirectly, every

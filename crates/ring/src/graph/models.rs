@@ -1,5 +1,5 @@
-//! Models of the floor alone. The lock and the claims around it are left out, because their orderings could hide a
-//! missing one in the floor.
+//! Models of the floor alone. The lock and the claims around it are left out, because their orderings could hide that
+//! one is missing in the floor.
 
 use std::sync::Arc;
 

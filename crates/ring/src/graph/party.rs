@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-// The standard type, in a model, too: `has_left` orders its readers.
+// The standard type even in a model, because `has_left` orders its readers.
 use std::sync::{Arc, OnceLock};
 
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -62,7 +62,7 @@ impl Follows {
         *self = Follows::new(self.0.iter().chain([party]));
     }
 
-    /// Replaces parties that have left by those that they followed.
+    /// Replaces parties that have left with those that they followed.
     pub(super) fn forget_departed(&mut self) {
         *self = Follows::new(&self.0);
     }
@@ -146,8 +146,8 @@ impl<C: Progress> Followed for Party<C> {
     }
 
     fn completed_if_here(&self, from: u64) -> Option<u64> {
-        // A thread that got further than the members has seen that they left: `from` is handed on with release and
-        // acquire.
+        // A thread whose `from` is beyond the members' progress has seen that they left, because positions are passed
+        // between threads with release and acquire.
         if self.has_left() { None } else { Some(self.own.completed(from)) }
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         let mut follows = Follows::new([&producers]);
         for _ in 0..100 {
             let next = party();
-            // The next party came while the one before was there.
+            // The next party joined while the one before was still present.
             let before = std::mem::replace(&mut follows, Follows::new([&followed(&last)]));
             let gone = Arc::downgrade(&last);
             assert!(last.leave(before));

@@ -101,7 +101,8 @@ impl Plan {
 
     /// Forgets nodes that have left, so that the plan does not grow with every consumer that joins and leaves.
     ///
-    /// Exclusive nodes are kept, so that the rule which nodes must be followed does not depend on which ones have left.
+    /// Exclusive nodes are kept. Otherwise the nodes that a new consumer must follow would depend on which ones have
+    /// left.
     pub(super) fn forget_departed(&mut self) {
         self.nodes.retain(|_, node| node.exclusive || !node.party.has_left());
         let staying: BTreeSet<_> = self.nodes.keys().copied().collect();

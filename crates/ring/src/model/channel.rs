@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-// The standard types, which loom does not explore: the wake-up that follows each store is explored.
+// The standard types: loom does not explore them, but it explores the wake-up that follows each store.
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 

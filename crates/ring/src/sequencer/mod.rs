@@ -15,8 +15,9 @@
 //! | progress of completions | wait-free | wait-free |
 //!
 //! # Why flags, and the cost of alternatives
-//! A participant of `Multi` that is stopped between claim and completion must not keep others from completing. With
-//! flags it does not: others set the flags behind it. Followers stop in front of the gap, and continue when it closes.
+//! A participant of `Multi` that is stopped between claim and completion must not keep others from completing. Flags
+//! ensure this: the others set their own flags behind the gap. Followers stop in front of the gap, and continue when it
+//! closes.
 //!
 //! - In the first disruptor, completions waited for each other by spinning. With more threads than cores, a spinner
 //!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The remedy was a
@@ -79,7 +80,7 @@ pub(crate) mod sealed {
     /// One participant's private state. A function that is not inlined gets a copy: if it got the hand's address, the
     /// compiler would have to read the hand from memory for each event.
     pub trait Hand: Debug + Send + Clone {
-        /// Replaces this state by that of a copy.
+        /// Replaces this state with that of a copy.
         fn catch_up(&self, copy: Self);
 
         /// Records that this participant has completed all positions before `end`.

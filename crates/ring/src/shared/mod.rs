@@ -65,7 +65,8 @@
 //! << 1 | flag`, where the flag says that a process sleeps, and 4 bytes of zero, which this kind of count does not use.
 //! (Files of version 1, `MSTRING1`, are refused: that layout has separate words for sleepers.)
 //!
-//! Bytes 0, 1 and 2 also carry open-file-description locks: of the producer, the consumer, and a process that attaches.
+//! Bytes 0, 1 and 2 also carry open-file-description locks: those of the producer, the consumer, and a process that is
+//! attaching.
 //!
 //! # What is not handled
 //! The processes trust each other: a process that writes to the memory in any other way can make the other read

@@ -132,7 +132,7 @@ impl Conditions {
         Conditions::Stopping(Preemption::start().expect("SIGURG is free"), alone)
     }
 
-    /// Ends the stops of threads, then runs `then`.
+    /// Lets all threads continue, then runs `then`.
     pub(crate) fn afterwards<T>(self, then: impl FnOnce() -> T) -> T {
         match self {
             Conditions::Quiet(_others) => then(),
