@@ -271,8 +271,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// iterator that blocks delays the children of the same run, and belongs in a [blocking](StageBuilder::blocking)
     /// stage.
     ///
-    /// [`build`](Self::build) refuses a bound on the queue of this stage or of a stage that directly follows it, and a
-    /// need of this stage or an earlier one that is held until this stage or a later one.
+    /// [`build`](Self::build) refuses a bound on the queue of this stage, or of a stage that directly follows it. It
+    /// also refuses a need of this stage or an earlier one that is held until this stage or a later one.
     ///
     /// ```
     /// use millstream_flow::{Failure, Flow};

@@ -74,9 +74,9 @@ impl<E> Slots<E> {
         end
     }
 
-    /// Prefetches the cells that a producer among many writes after the portions of its claim, `positions`, up to
-    /// `until`, where the free cells end. Those cells are not prefetched yet, and arrive while the producer writes the
-    /// portions before them. Most claims end in the portion in which they began, and prefetch nothing.
+    /// Prefetches the cells that a producer among many will write after the portions that contain its claim of
+    /// `positions`. The free cells end at `until`. Those cells are not prefetched yet, and arrive while the producer
+    /// writes the portions before them. Most claims end in the portion in which they began, and prefetch nothing.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&self, positions: Range<u64>, until: u64, fetched: impl FnOnce(Range<u64>)) {
         let [first, last] = [positions.start, positions.end].map(|position| position / Self::TOGETHER + 2);

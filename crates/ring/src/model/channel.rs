@@ -283,7 +283,7 @@ fn tasks_that_send_and_receive_batches_are_woken() {
     });
 }
 
-/// One receiver may reset `wake_at` while the other completes.
+/// The receivers may complete at the same time, in either order; one of them must wake the task.
 #[test]
 fn a_task_that_sends_is_woken_by_either_of_two_receivers() {
     explore(2, || {

@@ -103,7 +103,7 @@ impl RawProducer {
         sent
     }
 
-    /// The position of the next event, which is the number of events sent since the ring was made.
+    /// The position of the next event, which is the number of events sent since the ring was created.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.typed.position()
@@ -198,7 +198,7 @@ impl RawConsumer {
         }
     }
 
-    /// The position of the next event, which is the number of events consumed since the ring was made.
+    /// The position of the next event, which is the number of events consumed since the ring was created.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.typed.position()
