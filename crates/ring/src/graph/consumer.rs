@@ -33,7 +33,7 @@ pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
     /// The parties that this member follows, without those that had left at its last check.
     follows: RefCell<Follows>,
     hand: C::Hand,
-    /// The most events that are completed together; it bounds how many followers wait for.
+    /// The most events that are completed together. The limit keeps followers from waiting for too many.
     max_batch: u64,
 }
 

@@ -115,7 +115,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     }
 }
 
-/// Whether joining the thread would not wait.
+/// Whether a join of the thread returns at once.
 #[cfg(not(loom))]
 fn has_ended(thread: &JoinHandle<Outcome>) -> bool {
     thread.is_finished()
