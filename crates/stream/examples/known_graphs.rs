@@ -5,8 +5,8 @@
 //! - **channels**: bounded channels of the standard library, with a thread for each branch;
 //! - **millstream**: this crate.
 //!
-//! Each trial has a time limit, and a system that is not installed is left out. The verdicts are of this run: pipes and
-//! channels that are large enough for an input let it pass.
+//! Each trial has a time limit, and a system that is not installed is left out. The verdicts are true of this input only:
+//! pipes and channels that are large enough for an input do not hang on it.
 //!
 //! `cargo run --release -p millstream-stream --example known_graphs`
 
@@ -18,11 +18,11 @@ use std::time::Duration;
 use millstream_stream::check::CheckError;
 use millstream_stream::{Error, Program, Stream};
 
-/// The values of the source.
+/// The number of values of the source.
 const VALUES: u64 = 200_000;
-/// The values that a channel holds.
+/// The number of values that a channel holds.
 const CHANNEL: usize = 1024;
-/// The time after which a trial hangs, in seconds.
+/// The time after which a trial counts as hanging, in seconds.
 const LIMIT: u64 = 5;
 
 type Branches<T> = [T; 2];
@@ -31,7 +31,7 @@ type Values = Box<dyn Iterator<Item = u64>>;
 /// A graph whose two branches are zipped, as each system writes them.
 struct Known {
     name: &'static str,
-    /// The number of such forks behind one another.
+    /// The number of such forks in a row.
     links: usize,
     shell: Branches<&'static str>,
     /// Expressions of the iterator `x`.
@@ -121,7 +121,7 @@ fn main() {
     }
 }
 
-/// The output of a program within the time limit: its verdict and what it printed.
+/// Runs a program within the time limit, and returns what it printed, or a verdict if it fails.
 fn trial(program: &str, arguments: &[&str], folder: &std::path::Path) -> Result<String, &'static str> {
     let limit = LIMIT.to_string();
     let output = Command::new("timeout")
@@ -133,7 +133,7 @@ fn trial(program: &str, arguments: &[&str], folder: &std::path::Path) -> Result<
         .map_err(|_| "-")?;
     match output.status.code() {
         Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        // `timeout` says so, or has had to kill it.
+        // `timeout` ended the program, or had to kill it.
         Some(124 | 137) | None => Err("hangs"),
         Some(126 | 127) => Err("-"),
         Some(_) => Err("fails"),
@@ -184,11 +184,11 @@ print('grows' if peak({large}) > 1000000 + peak({large} // 20) else 'runs')
     }
 }
 
-/// Threads that fork, pass the branches and join; the values that come out.
+/// Starts the threads of a fork, its branches and their join, and returns the joined values.
 fn link(x: Receiver<u64>, [first, second]: Branches<fn(Values) -> Values>) -> Receiver<u64> {
     let ((a, from_a), (b, from_b)) = (sync_channel(CHANNEL), sync_channel(CHANNEL));
     thread::spawn(move || {
-        // A branch that has ended takes no more; the other one goes on.
+        // A branch that has ended takes no more values; the other one continues.
         for value in x {
             let [to_a, to_b] = [a.send(value), b.send(value)];
             if to_a.is_err() && to_b.is_err() {

@@ -1,8 +1,8 @@
-//! Measures the executor beside hand-written loops and the programs of a shell.
+//! Measures the executor beside hand-written loops and command-line tools.
 //!
-//! | part | ours | beside it |
+//! | part | ours | peer |
 //! | --- | --- | --- |
-//! | `fused` | map, filter and a window of numbers | the same as a loop |
+//! | `fused` | map, filter and a window of numbers | a hand-written loop |
 //! | `files` | text programs over a file of lines, of CSV and of JSON | `awk`, `qsv`, `mlr`, `jq`, as far as installed |
 //! | `spill` | values through a spill | `dd` to the same folder |
 //! | `check` | the check of 1,000 operators | |
@@ -26,13 +26,13 @@ use millstream_stream::{Chain, Fused, Program, Stream};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The runs of each side.
+/// The number of runs of each side.
 const RUNS: usize = 7;
-/// The values of the fused loop.
+/// The number of values of the fused loop.
 const VALUES: u64 = 10_000_000;
-/// The lines of a file.
+/// The number of lines in a file.
 const LINES: u64 = 2_000_000;
-/// The bytes that are spilled, and the sizes of the values.
+/// The number of bytes that are spilled, and the sizes of the values.
 const SPILLED: u64 = 256 << 20;
 const SIZES: [usize; 3] = [64, 512, 4096];
 
@@ -99,7 +99,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// The medians of two sides whose runs alternate.
+/// Returns the medians of two sides whose runs alternate.
 fn alternate(mut first: impl FnMut(), mut second: impl FnMut()) -> [Duration; 2] {
     let mut times = [Vec::new(), Vec::new()];
     let time = |run: &mut dyn FnMut()| {
@@ -117,7 +117,7 @@ fn alternate(mut first: impl FnMut(), mut second: impl FnMut()) -> [Duration; 2]
     })
 }
 
-/// The odd ones of scaled numbers.
+/// Returns the odd numbers among scaled ones.
 fn odd(values: u64) -> Chain<impl Fused<Value = u64>> {
     let x = Program::new().iter("x", 0..values);
     x.map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7).filter(|n| n % 2 == 1)
@@ -127,12 +127,12 @@ fn sum(window: &[u64]) -> u64 {
     window.iter().fold(0, |sum, n| sum.wrapping_add(*n))
 }
 
-/// Sums of windows of three, a step of two apart.
+/// Sums windows of three values, each two values after the one before.
 fn ours(values: u64) -> u64 {
     total(odd(values).array_windows::<3, 2>().map(|window| sum(window)))
 }
 
-/// The same with windows whose size is a setting.
+/// Does the same with windows whose size the compiler does not know.
 fn ours_of_any_size(values: u64) -> u64 {
     let (size, step) = black_box((3, 2));
     total(odd(values).windows(size, step).map(|window| sum(window)))
@@ -181,25 +181,25 @@ fn by_hand_of_any_size(values: u64) -> u64 {
     sum
 }
 
-/// The sum of the differences of neighbours: a fork whose branches join again.
+/// Sums the differences of neighbours: a fork whose branches join again.
 fn fork(values: u64) -> u64 {
     let x = Program::new().iter("x", 0..values).share();
     summed(&x.skip(1).zip_with(&x, |next, this| next - this))
 }
 
-/// The same for the values of a filter.
+/// Does the same for the values of a filter.
 fn filtered(values: u64) -> u64 {
     let x = Program::new().iter("x", 0..values).share().filter(|n| n % 4 != 0);
     summed(&x.skip(1).zip_with(&x, |next, this| next - this))
 }
 
-/// The sum of the differences between each value and the last one that a filter let through.
+/// Sums the differences between each value and the last one that passed a filter.
 fn held(values: u64) -> u64 {
     let x = Program::new().iter("x", 0..values).share();
     summed(&x.filter(|n| n % 4 == 0).hold(&x, 0).zip_with(&x, |held, this| this - held))
 }
 
-/// The sum of a filter's values, and of those two later, by turns.
+/// Sums the values of a filter, merged with the same values two positions later.
 fn merged(values: u64) -> u64 {
     let x = Program::new().iter("x", 0..values).share().filter(|n| n % 4 != 0);
     summed(&x.skip(2).merge(&x))
@@ -291,7 +291,7 @@ fn files() -> Outcome<()> {
     Ok(())
 }
 
-/// Spills the values of a stream until its sum is there.
+/// Spills the values of a stream until their sum is known.
 fn spilled(values: u64, size: usize, folder: &Path) {
     let mut read = 0;
     let x = Program::new().read("x", move |value: &mut Vec<u8>| -> Result<bool, std::convert::Infallible> {

@@ -32,8 +32,8 @@
 //! ```
 //!
 //! A stream with one reader is a [`Chain`]: the compiler makes one loop of its source and its operators, as fast as a
-//! loop by hand. [`Chain::share`] makes a [`Stream`] of it, which several operators may read. So every fork is visible in
-//! the program.
+//! hand-written one. [`Chain::share`] turns it into a [`Stream`], which several operators may read. Every fork is
+//! therefore visible in the program.
 //!
 //! | I want | look at |
 //! | --- | --- |

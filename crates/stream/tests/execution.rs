@@ -165,7 +165,7 @@ fn a_full_buffer_that_does_not_help_leaves_the_others_their_readers() {
     let program = Program::new();
     let x = program.iter("x", 0..30_u64).share();
     let part = |from: u64, to: u64, room: u64| x.filter(move |n| (from..to).contains(n)).buffer(room);
-    // After 0 and 1 the first buffer is full until 10, and the values between fill another one, whose reader goes on.
+    // After 0 and 1, the first buffer is full until 10. The values in between fill another one, whose reader goes on.
     let first = part(0, 2, 2).zip(&part(10, 12, 2)).reduce(0, |sum, (a, b)| *sum += a * b);
     let other = part(2, 10, 2).zip(&program.iter("y", 0..100_u64).share()).reduce(0, |sum, (a, b)| *sum += a * b);
     assert_eq!(all(&first.zip(&other)), [(11, (2..10).map(|n| n * (n - 2)).sum())]);
@@ -477,7 +477,7 @@ fn no_value_costs_an_allocation_once_the_queues_are_full() {
 
 #[test]
 fn a_run_meets_more_states_and_decisions_than_it_keeps() {
-    // Each value decides at 13 filters, in most of the 2^13 ways.
+    // Each value meets 13 filters, and most of the 2^13 combinations of decisions occur.
     let mixed = || (0..20_000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
     let x = Program::new().iter("x", mixed()).share();
     let held: Vec<Stream<u64>> = (0..13).map(|bit| x.filter(move |n| n >> bit & 1 == 1).hold(&x, 0)).collect();

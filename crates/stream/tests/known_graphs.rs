@@ -83,7 +83,7 @@ fn a_join_that_waits_for_an_aggregate_of_its_input_is_refused_and_runs_with_a_sp
 fn two_consumers_of_one_stream_never_wait_for_each_other() {
     let x = x(20_000);
     let (quick, slow) = (x.map(|n| n + 1), x.windows(100, 50).map(|window| window[0]));
-    // Only their ends meet.
+    // Only the results of the two consumers meet.
     let ends = quick.reduce(0, |sum, n| *sum += n).zip(&slow.reduce(0, |sum, n| *sum += n));
     assert_eq!(most(&ends.check().unwrap()), 1);
     assert_eq!(count(&ends), 1);

@@ -100,7 +100,7 @@ fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
     assert!(replayed > 50, "{replayed}");
 }
 
-/// Returns the graph with its result joined to the end of one of its streams: all values of the result wait for it.
+/// Returns the graph with its result joined to the end of one of its streams, so that all values of the result wait.
 fn with_an_end(graph: &Graph, of: NodeId) -> Graph {
     let mut with = Graph::new();
     for node in &graph.nodes()[..graph.nodes().len() - 1] {

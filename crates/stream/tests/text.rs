@@ -105,11 +105,11 @@ fn values_that_cannot_be_computed_are_reported_with_the_reason() {
         ("map(numbers(9223372036854775807, 9223372036854775807), it + 1)", "does not fit into 64 bits"),
         ("filter(numbers(1, 2), it)", "expected true or false, found a number"),
         ("map(numbers(1, 2), it.a)", "a number has no field `a`"),
-        ("map(window(numbers(1, 2), 2), it[2])", "no value at 2 of a list of 2"),
+        ("map(window(numbers(1, 2), 2), it[2])", "no value at index 2 of a list of 2"),
         ("map(numbers(1, 2), it < \"a\")", "converts a text to a number"),
         ("reduce(numbers(1, 2), 0, acc + \"a\")", "expects numbers"),
         ("group(numbers(1, 3), it, 0, acc, 2)", "more than 2 keys"),
-        ("reduce(numbers(1, 40), \"x\", acc + acc)", "a text of 134217728 bytes; the longest has 67108864"),
+        ("reduce(numbers(1, 40), \"x\", acc + acc)", "a text of 134217728 bytes; expected at most 67108864"),
     ] {
         let error = error(text);
         assert!(error.contains(message), "{text}: {error}");
@@ -133,7 +133,7 @@ fn a_line_of_json_has_a_limit_on_the_memory_of_its_values() {
     let error = running.values().find_map(Result::err).unwrap().to_string();
     for part in [
         "rows.json: line 2: the values up to column 7864",
-        "take more than 67108864 bytes of memory: each takes 32, one with a name 56",
+        "take more than 67108864 bytes of memory: each takes 32, or 56 with a name",
         "`jq -c '.[]'` writes each value of a list in a line",
     ] {
         assert!(error.contains(part), "{part} in {error}");
@@ -457,10 +457,10 @@ fn a_long_text_takes_more_steps_than_a_short_one() {
     let long: &'static str = long.leak();
     for (text, content, copies, least, most) in [
         ("filter(lines(), it == \"\")", "x\n", 64 * 100, 90, 110),
-        // Each line takes 256 steps, in which it is whole.
+        // Each line takes 256 steps, which no pause divides.
         ("filter(lines(), it == \"\")", long, 20, 15, 25),
         ("x = lines(); reduce(zip(x, x), 0, acc + 1)", long, 20, 15, 45),
-        // The state grows by a byte a line, and takes a step more for each 4096 of them.
+        // The state grows by one byte for each line, and takes one more step for each 4096 bytes.
         ("reduce(lines(), \"\", acc + it)", "x\n", 40_000, 640 * 4, 640 * 8),
     ] {
         let found = pauses(text, content, copies);

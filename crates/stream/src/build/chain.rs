@@ -17,9 +17,9 @@ use super::window::window_label;
 
 /// A stream that has one reader: a source, and the operators behind it, compiled to one loop.
 ///
-/// Its methods take the chain and return a longer one, without a queue or a call between its operators. They are those
-/// of [`Stream`], with the same clocks. [`share`](Self::share) makes a stream of it, which any number of operators may
-/// read: so a program shows where it forks.
+/// Each method takes the chain and returns a longer one, without a queue or a call between the operators. The methods are
+/// those of [`Stream`], with the same clocks. [`share`](Self::share) turns the chain into a stream that any number of
+/// operators may read, so a program shows where it forks.
 ///
 /// ```
 /// use millstream_stream::Program;
@@ -80,7 +80,7 @@ impl<C: Fused> Chain<C> {
     fn clocked(self, pass: Pass, label: &str) -> Chain<impl Fused<Value = C::Value> + use<C>> {
         let (clock, mut state) = (pass.clone(), pass.start());
         self.passed(pass, label, move |_| {
-            let passes = clock.lets_through(state);
+            let passes = clock.may_pass(state);
             state = clock.after(state);
             Ok(passes)
         })
@@ -165,7 +165,7 @@ impl<C: Fused> Chain<C> {
         self.clocked(Pass::Every { first: n, step: 1 }, &format!("skip({n})"))
     }
 
-    /// Keeps the values at the ones of a word; see [`Stream::keep`].
+    /// Keeps the values at whose positions a word has a 1; see [`Stream::keep`].
     ///
     /// # Errors
     /// Returns an error if the text is not such a word.
@@ -178,7 +178,7 @@ impl<C: Fused> Chain<C> {
         self.windows(n, n)
     }
 
-    /// Groups the values into windows of `n`, each `step` values after the one before.
+    /// Groups the values into windows of `n`. Each window begins `step` values after the one before.
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
@@ -186,8 +186,9 @@ impl<C: Fused> Chain<C> {
         self.gathered(n, step, size_of::<Vec<C::Value>>(), Windows::new(n, step))
     }
 
-    /// Groups the values into windows of `N`, each `STEP` values after the one before, as arrays: a few instructions a value
-    /// for a small window. Each value moves the `N - 1` before it; [`windows`](Self::windows) does not.
+    /// Groups the values into windows of `N`, as arrays. Each window begins `STEP` values after the one before. A small
+    /// window costs a few instructions for each value. A large one is slow, because each value shifts the `N - 1` values
+    /// before it; use [`windows`](Self::windows) instead.
     ///
     /// ```
     /// use millstream_stream::Program;
@@ -198,7 +199,7 @@ impl<C: Fused> Chain<C> {
     /// # Ok::<(), millstream_stream::Error>(())
     /// ```
     ///
-    /// `N` or `STEP` of 0 does not compile.
+    /// A program with an `N` or a `STEP` of 0 does not compile.
     pub fn array_windows<const N: usize, const STEP: usize>(self) -> Chain<impl Fused<Value = [C::Value; N]>> {
         self.gathered(N, STEP, 0, ArrayWindows::<_, N, STEP>::new())
     }
@@ -281,22 +282,22 @@ impl<C: Fused> Chain<C> {
         self.share().zip_with(other, join)
     }
 
-    /// Makes a stream of the chain, which any number of operators may read.
+    /// Turns the chain into a stream that any number of operators may read.
     #[must_use]
     pub fn share(self) -> Stream<C::Value> {
-        let place = Rc::new(RefCell::new(None));
+        let slot = Rc::new(RefCell::new(None));
         let code: Box<dyn Whole<C::Value>> = Box::new(self.code);
         let code: Rc<Held<C::Value>> = Rc::new(Cell::new(Some(code)));
-        let (whole, into) = (Rc::downgrade(&code), Rc::clone(&place));
+        let (whole, into) = (Rc::downgrade(&code), Rc::clone(&slot));
         let begin = move || -> Draw {
             let mut code = code.take().expect("a program runs once");
             Box::new(move |steps: &mut u64| code.draw_one(steps, &mut into.borrow_mut()))
         };
         self.program.set_work(self.node, Work::Source(Box::new(begin)));
-        Stream::of_chain(&self.program, self.node, place, whole)
+        Stream::of_chain(&self.program, self.node, slot, whole)
     }
 
-    /// Hides the types of the chain's operators, at the cost of a call for each value between them and the next.
+    /// Hides the types of the chain's operators, at the cost of a call for each value that leaves the chain.
     pub(crate) fn boxed(self) -> Chain<Box<dyn Whole<C::Value>>> {
         Chain { program: self.program, node: self.node, code: Box::new(self.code) }
     }
@@ -324,7 +325,7 @@ impl<C: Fused> Chain<C> {
     }
 
     /// Checks the program, runs it to its end, and calls `each` with every value. The source, the operators and `each` are
-    /// one loop, without a call between them, which a [`Running`] cannot offer.
+    /// one loop without a call between them, so this is faster than a [`Running`].
     ///
     /// ```
     /// use millstream_stream::Program;
@@ -406,7 +407,7 @@ mod tests {
         Program::new().iter("x", (0..values).inspect(move |_| count.set(count.get() + 1))).boxed()
     }
 
-    /// Returns the values, each with the number of values that the source had given by then.
+    /// Returns the values, each with the number of values that the source had produced by then.
     fn pulled(mut running: Running<u64>, steps: u64, pulled: &Cell<u64>) -> Vec<(u64, u64)> {
         let mut values = Vec::new();
         loop {

@@ -31,7 +31,7 @@ pub struct Program {
     pub(super) draft: Rc<RefCell<Draft>>,
     /// The number of firings in the run so far.
     pub(super) moment: Rc<Cell<u64>>,
-    /// The steps of windows and of dear values that a run has not counted yet.
+    /// The steps of windows and of large values that a run has not subtracted yet.
     pub(super) steps: Rc<Cell<u64>>,
 }
 
@@ -96,12 +96,12 @@ impl Program {
         node.input_spans = inputs;
     }
 
-    /// Returns the counter for steps of dear values. A run subtracts them at the next value of a source.
-    pub(crate) fn dear(&self) -> Rc<Cell<u64>> {
+    /// Returns the counter for the steps of large values. A run subtracts them at the next value of a source.
+    pub(crate) fn uncounted(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.steps)
     }
 
-    /// Notes that the program runs, once.
+    /// Marks the program as run; fails if it has run before.
     pub(super) fn begin(&self) -> Result<(), Error> {
         match std::mem::replace(&mut self.draft.borrow_mut().ran, true) {
             true => Err(Error::RanBefore),
@@ -130,7 +130,7 @@ impl Program {
 /// Creates a queue in front of an actor. Returns it once for the actor and once for the net.
 pub(super) fn queue<T: Clone + 'static>(stream: &Stream<T>) -> (Rc<RefCell<Queue<T>>>, Inlet) {
     let disk = stream.spill.as_ref().map(|make| make());
-    let queue = Rc::new(RefCell::new(Queue::new(Shared::clone(&stream.place), disk)));
+    let queue = Rc::new(RefCell::new(Queue::new(Shared::clone(&stream.slot), disk)));
     (Rc::clone(&queue), queue)
 }
 
@@ -176,7 +176,7 @@ impl<T: Clone + 'static> Stream<T> {
             (None, Some(parts)) => {
                 works.push(Work::Sink);
                 let machine = Machine::new(parts, works, &self.program.moment, &self.program.steps);
-                Ok(Running::net(machine, Rc::clone(&self.place), plan.proof.clone(), plan.in_chain.clone()))
+                Ok(Running::net(machine, Rc::clone(&self.slot), plan.proof.clone(), plan.in_chain.clone()))
             }
             (None, None) => unreachable!("the program is one chain"),
         }

@@ -24,8 +24,8 @@ impl<T: Clone + 'static> Stream<T> {
     ) -> Stream<V> {
         assert!(self.program.is(&other.program), "streams of two programs cannot be zipped");
         let ((left, any_left), (right, any_right)) = (queue(self), queue(other));
-        let place: Shared<V> = Rc::new(RefCell::new(None));
-        let into = Rc::clone(&place);
+        let slot: Shared<V> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&slot);
         let actor = Box::new(move |_: &Turn| {
             let (mut left, mut right) = (left.borrow_mut(), right.borrow_mut());
             *into.borrow_mut() = Some(join(left.front(), right.front()));
@@ -35,11 +35,11 @@ impl<T: Clone + 'static> Stream<T> {
         });
         let work = Work::Actor(actor, vec![any_left, any_right]);
         let node = self.program.add(Operator::Zip, &[self.node, other.node], "zip", size_of::<V>(), work);
-        Stream::new(&self.program, node, place)
+        Stream::new(&self.program, node, slot)
     }
 
     /// Computes a value from one value of every stream, in place of the last result. The result ends with the shortest
-    /// stream. `join` may take a value, and leave another one of its type whose memory is used again.
+    /// stream. `join` may swap the input value for another one, whose memory is then reused.
     ///
     /// # Panics
     /// Panics if there are no streams, or if they belong to different programs.
@@ -48,8 +48,8 @@ impl<T: Clone + 'static> Stream<T> {
         mut join: impl FnMut(usize, &mut T, &mut U) + 'static,
     ) -> Stream<U> {
         let (program, inputs, queues, any) = inputs(streams);
-        let place: Shared<U> = Rc::new(RefCell::new(None));
-        let into = Rc::clone(&place);
+        let slot: Shared<U> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&slot);
         let actor = Box::new(move |_: &Turn| {
             let mut into = into.borrow_mut();
             let into = into.get_or_insert_with(U::default);
@@ -62,27 +62,27 @@ impl<T: Clone + 'static> Stream<T> {
         });
         let work = Work::Actor(actor, any);
         let node = program.add(Operator::Zip, &inputs, "zip", size_of::<U>(), work);
-        Stream::new(&program, node, place)
+        Stream::new(&program, node, slot)
     }
 
-    /// Alternates between the values of this stream and those of another. The result ends when the stream whose turn it
-    /// is ends.
+    /// Alternates between the values of this stream and those of another. The result ends when the next value would come
+    /// from a stream that has ended.
     #[must_use]
     pub fn merge(&self, other: &Self) -> Self {
         Self::merge_by(&[self.clone(), other.clone()], &[0, 1])
     }
 
-    /// Takes one value at a time from the streams that `turns` names, repeating `turns` forever. The result ends when
-    /// the stream whose turn it is ends.
+    /// Takes one value at a time from the streams in the order of `turns`, which repeats forever. The result ends when the
+    /// next value would come from a stream that has ended.
     ///
     /// # Panics
-    /// Panics if there are no streams, if they belong to different programs, if a stream has no turn, or if a turn
-    /// names no stream.
+    /// Panics if there are no streams, if they belong to different programs, or if `turns` leaves out a stream or has a
+    /// number without a stream.
     #[must_use]
     pub fn merge_by(streams: &[Self], turns: &[usize]) -> Self {
         let (program, inputs, queues, any) = inputs(streams);
-        let place: Shared<T> = Rc::new(RefCell::new(None));
-        let into = Rc::clone(&place);
+        let slot: Shared<T> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&slot);
         let actor = Box::new(move |turn: &Turn| {
             let port = turn.port.expect("a merge takes from one input at a time");
             take(&mut queues[port].borrow_mut(), &into)?;
@@ -90,7 +90,7 @@ impl<T: Clone + 'static> Stream<T> {
         });
         let work = Work::Actor(actor, any);
         let node = program.add(Operator::Merge(turns.to_vec()), &inputs, "merge", size_of::<T>(), work);
-        Self::new(&program, node, place)
+        Self::new(&program, node, slot)
     }
 }
 

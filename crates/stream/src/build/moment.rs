@@ -19,15 +19,15 @@ impl<T: Clone + 'static> Stream<T> {
             assign(into, value);
             Ok(())
         });
-        let place: Shared<T> = Rc::new(RefCell::new(Some(before)));
-        let (from, into) = (Rc::clone(&kept.place), Rc::clone(&place));
+        let slot: Shared<T> = Rc::new(RefCell::new(Some(before)));
+        let (from, into) = (Rc::clone(&kept.slot), Rc::clone(&slot));
         let step = move || {
             if let Some(kept) = &*from.borrow() {
                 assign(&mut into.borrow_mut(), kept);
             }
             Ok(true)
         };
-        self.at(&kept, clock, Operator::Hold, "hold", place, step)
+        self.at(&kept, clock, Operator::Hold, "hold", slot, step)
     }
 
     /// For each value of `clock`, produces this stream's value at the same moment, if there is one.
@@ -42,14 +42,14 @@ impl<T: Clone + 'static> Stream<T> {
             noted.set(now.get());
             Ok(())
         });
-        let place: Shared<Option<T>> = Rc::new(RefCell::new(None));
-        let (from, into, now) = (Rc::clone(&kept.place), Rc::clone(&place), Rc::clone(&self.program.moment));
+        let slot: Shared<Option<T>> = Rc::new(RefCell::new(None));
+        let (from, into, now) = (Rc::clone(&kept.slot), Rc::clone(&slot), Rc::clone(&self.program.moment));
         let step = move || {
             let is_now = seen.get() == now.get();
             *into.borrow_mut() = Some(from.borrow().as_ref().filter(|_| is_now).cloned());
             Ok(true)
         };
-        self.at(&kept, clock, Operator::Align, "align", place, step)
+        self.at(&kept, clock, Operator::Align, "align", slot, step)
     }
 
     fn at<C: Clone + 'static, U: Clone + 'static>(
@@ -58,14 +58,14 @@ impl<T: Clone + 'static> Stream<T> {
         clock: &Stream<C>,
         operator: Operator,
         label: &str,
-        place: Shared<U>,
+        slot: Shared<U>,
         step: impl FnMut() -> Result<bool, Box<RunError>> + 'static,
     ) -> Stream<U> {
         assert!(self.program.is(&clock.program), "streams of two programs have no moments in common");
         let work = Work::Branch(Box::new(step));
-        // The value is stored before the clock reads it: the nodes of one moment run in the order of their numbers, and
-        // the node added here has the largest number.
+        // The value is stored before this node reads it: the nodes of one firing run in the order of their numbers, and
+        // the node added here has the largest.
         let node = self.program.add(operator, &[kept.node, clock.node], label, size_of::<U>(), work);
-        Stream::new(&self.program, node, place)
+        Stream::new(&self.program, node, slot)
     }
 }

@@ -20,7 +20,7 @@ impl Program {
         I::IntoIter: 'static,
         I::Item: Clone + 'static,
     {
-        self.source::<I::Item, _>(label, Iter { values: values.into_iter(), dear: Rc::clone(&self.steps) })
+        self.source::<I::Item, _>(label, Iter { values: values.into_iter(), uncounted: Rc::clone(&self.steps) })
     }
 
     /// Creates a stream of the values that `read` writes, each in place of the last, until `read` returns `false`. A
@@ -35,7 +35,7 @@ impl Program {
         let read = move |value: &mut T| {
             read(value).map_err(|error| RunError::Source { label: name.clone(), error: error.into() })
         };
-        self.source(label, Read { value: T::default(), read, dear: Rc::clone(&self.steps) })
+        self.source(label, Read { value: T::default(), read, uncounted: Rc::clone(&self.steps) })
     }
 
     fn source<T, C: Fused<Value = T>>(&self, label: &str, code: C) -> Chain<C> {

@@ -35,20 +35,20 @@ use super::draft::{Program, queue};
 pub struct Stream<T> {
     pub(super) program: Program,
     pub(super) node: NodeId,
-    pub(super) place: Shared<T>,
+    pub(super) slot: Shared<T>,
     /// Creates a queue on disk, if this stream spills its values.
     pub(super) spill: Option<MakeDisk<T>>,
-    /// The loop whose values these are, if there is no operator in between. The program owns it.
+    /// The loop of the chain that this stream shares, if no operator lies in between. The program owns the loop.
     pub(super) whole: Weak<Held<T>>,
 }
 
 impl<T: Clone + 'static> Stream<T> {
-    pub(super) fn new(program: &Program, node: NodeId, place: Shared<T>) -> Self {
-        Self { program: program.clone(), node, place, spill: None, whole: Weak::new() }
+    pub(super) fn new(program: &Program, node: NodeId, slot: Shared<T>) -> Self {
+        Self { program: program.clone(), node, slot, spill: None, whole: Weak::new() }
     }
 
-    pub(super) fn of_chain(program: &Program, node: NodeId, place: Shared<T>, whole: Weak<Held<T>>) -> Self {
-        Self { whole, ..Self::new(program, node, place) }
+    pub(super) fn of_chain(program: &Program, node: NodeId, slot: Shared<T>, whole: Weak<Held<T>>) -> Self {
+        Self { whole, ..Self::new(program, node, slot) }
     }
 
     /// Returns the number of the stream's node in its graph.
@@ -64,15 +64,15 @@ impl<T: Clone + 'static> Stream<T> {
         size: usize,
         mut compute: impl FnMut(&T, &mut Option<U>) -> Result<(), RunError> + 'static,
     ) -> Stream<U> {
-        let place: Shared<U> = Rc::new(RefCell::new(None));
-        let (from, into) = (Rc::clone(&self.place), Rc::clone(&place));
+        let slot: Shared<U> = Rc::new(RefCell::new(None));
+        let (from, into) = (Rc::clone(&self.slot), Rc::clone(&slot));
         let step = Box::new(move || {
             let from = from.borrow();
             compute(from.as_ref().expect("a value was given"), &mut into.borrow_mut())?;
             Ok(true)
         });
         let node = self.program.add(Operator::Each, &[self.node], label, size, Work::Branch(step));
-        Stream::new(&self.program, node, place)
+        Stream::new(&self.program, node, slot)
     }
 
     /// Adds an operator that passes or drops each value.
@@ -123,14 +123,14 @@ impl<T: Clone + 'static> Stream<T> {
 
     /// Keeps the values for which `keep` returns `true`.
     pub fn filter(&self, mut keep: impl FnMut(&T) -> bool + 'static) -> Self {
-        let from = Rc::clone(&self.place);
+        let from = Rc::clone(&self.slot);
         let step = move || Ok(keep(from.borrow().as_ref().expect("a value was given")));
         self.through(Operator::Pass(Pass::Data), "filter", Work::Branch(Box::new(step)))
     }
 
     /// Keeps the values for which `keep` returns `true`. `keep` may fail.
     pub fn try_filter(&self, label: &str, mut keep: impl FnMut(&T) -> Result<bool, String> + 'static) -> Self {
-        let (from, name) = (Rc::clone(&self.place), label.to_owned());
+        let (from, name) = (Rc::clone(&self.slot), label.to_owned());
         let step = move || {
             keep(from.borrow().as_ref().expect("a value was given"))
                 .map_err(|message| Box::new(result_of(&name, message)))
@@ -164,7 +164,7 @@ impl<T: Clone + 'static> Stream<T> {
         self.through(Operator::Pass(Pass::Every { first: n, step: 1 }), &format!("skip({n})"), Work::Pass)
     }
 
-    /// Keeps the values at the ones of a word such as `0(110)`, whose part in parentheses repeats forever.
+    /// Keeps the values at whose positions a word such as `0(110)` has a 1. The part in parentheses repeats forever.
     ///
     /// # Errors
     /// Returns an error if the text is not such a word.
@@ -177,8 +177,8 @@ impl<T: Clone + 'static> Stream<T> {
     #[must_use]
     pub fn repeat(&self, n: u64) -> Self {
         let (input, any) = queue(self);
-        let place: Shared<T> = Rc::new(RefCell::new(None));
-        let into = Rc::clone(&place);
+        let slot: Shared<T> = Rc::new(RefCell::new(None));
+        let into = Rc::clone(&slot);
         let actor = Box::new(move |turn: &Turn| {
             if turn.phase == 0 {
                 take(&mut input.borrow_mut(), &into)?;
@@ -187,15 +187,15 @@ impl<T: Clone + 'static> Stream<T> {
         });
         let work = Work::Actor(actor, vec![any]);
         let node = self.program.add(Operator::Repeat(n), &[self.node], &format!("repeat({n})"), size_of::<T>(), work);
-        Self::new(&self.program, node, place)
+        Self::new(&self.program, node, slot)
     }
 
-    /// Produces the given values, then the stream's own. This delays the stream.
+    /// Produces the given values, then those of the stream, each of which now has a later position.
     #[must_use]
     pub fn prefix(&self, values: Vec<T>) -> Self {
         let (input, any) = queue(self);
-        let place: Shared<T> = Rc::new(RefCell::new(None));
-        let (into, count) = (Rc::clone(&place), values.len() as u64);
+        let slot: Shared<T> = Rc::new(RefCell::new(None));
+        let (into, count) = (Rc::clone(&slot), values.len() as u64);
         let actor = Box::new(move |turn: &Turn| {
             match values.get(turn.phase as usize) {
                 Some(value) => assign(&mut into.borrow_mut(), value),
@@ -206,7 +206,7 @@ impl<T: Clone + 'static> Stream<T> {
         let work = Work::Actor(actor, vec![any]);
         let label = format!("prefix({count})");
         let node = self.program.add(Operator::Prefix(count), &[self.node], &label, size_of::<T>(), work);
-        Self::new(&self.program, node, place)
+        Self::new(&self.program, node, slot)
     }
 
     /// Produces one value at the end of the stream: the final state.
@@ -226,8 +226,8 @@ impl<T: Clone + 'static> Stream<T> {
     ) -> Stream<S> {
         let name = label.to_owned();
         let (input, any) = queue(self);
-        let place: Shared<S> = Rc::new(RefCell::new(Some(first)));
-        let into = Rc::clone(&place);
+        let slot: Shared<S> = Rc::new(RefCell::new(Some(first)));
+        let into = Rc::clone(&slot);
         let actor = Box::new(move |turn: &Turn| {
             if !turn.gives {
                 let mut input = input.borrow_mut();
@@ -240,7 +240,7 @@ impl<T: Clone + 'static> Stream<T> {
         });
         let work = Work::Actor(actor, vec![any]);
         let node = self.program.add(Operator::Reduce, &[self.node], label, size_of::<S>(), work);
-        Stream::new(&self.program, node, place)
+        Stream::new(&self.program, node, slot)
     }
 
     /// Lets up to `values` values wait in front of the next join, without a proof that this is enough. If it is not,
@@ -253,7 +253,7 @@ impl<T: Clone + 'static> Stream<T> {
         self.through(Operator::Buffer(values), &label, Work::Pass)
     }
 
-    /// Lets values wait in unnamed files in `folder` while the next join is behind.
+    /// Lets values wait in unnamed files in `folder` until the next join takes them.
     ///
     /// Operators between a spill and its join may drop values but not change them.
     #[must_use]

@@ -20,14 +20,14 @@ impl<T: Clone + 'static> Stream<T> {
         self.windows(n, n)
     }
 
-    /// Groups the values into windows of `n`, each `step` values after the one before.
+    /// Groups the values into windows of `n`. Each window begins `step` values after the one before.
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
     #[must_use]
     pub fn windows(&self, n: usize, step: usize) -> Stream<Vec<T>> {
         self.window_with(n, step, |values, into: &mut Vec<T>| {
-            into.resize_with(values.len().min(into.len()), || unreachable!("it only gets shorter"));
+            into.resize_with(values.len().min(into.len()), || unreachable!("the list only gets shorter"));
             for (at, value) in values.enumerate() {
                 match into.get_mut(at) {
                     Some(old) => old.clone_from(value),
@@ -37,7 +37,7 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// Computes a value from each window of `n` values, in place of the last result. Each window is `step` values after
+    /// Computes a value from each window of `n` values, in place of the last result. Each window begins `step` values after
     /// the one before.
     ///
     /// # Panics
@@ -51,7 +51,7 @@ impl<T: Clone + 'static> Stream<T> {
         let label = window_label(n, step);
         let last = Rc::new(RefCell::new(VecDeque::<T>::with_capacity(n)));
         let into = Rc::clone(&last);
-        let from = Rc::clone(&self.place);
+        let from = Rc::clone(&self.slot);
         let gather = move || {
             let (from, mut last) = (from.borrow(), into.borrow_mut());
             let value = from.as_ref().expect("a value was given");

@@ -14,8 +14,8 @@ pub(super) enum Unbalanced {
     TooLarge(EdgeId),
 }
 
-/// Returns the firings of the consumer for each firing of the producer, or for each value of the data decision that the
-/// edge counts by; `None` if the rate does not fit.
+/// Returns the firings of the consumer for each firing of the producer or, if a data decision is the edge's clock, for
+/// each value that passes the decision; `None` if the rate does not fit.
 pub(super) fn factor(net: &Net, edge: EdgeId) -> Option<Rate> {
     thinning(net, edge, net.edges[edge].base)?.times(firings_for_one(net, edge)?)
 }
@@ -52,7 +52,7 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
     let root = diagram.lines[*first].ends[0];
     rates[root] = Some(Rate::ONE);
     let mut known = vec![root];
-    // The lines through which rates became known. A contradiction is a cycle of such lines and one more.
+    // The lines through which rates became known. A contradicting line closes a cycle of such lines.
     let mut followed = vec![false; diagram.lines.len()];
     while let Some(point) = known.pop() {
         for line in &at[point] {
@@ -70,9 +70,9 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
                 }
                 Some(rate) if rate == there => {}
                 Some(_) => {
-                    let mut way = diagram.way(to, from, |line, _| followed[line], &[]).expect("both ends are known");
-                    way.push((*line, true));
-                    return Err(Unbalanced::Cycle(Cycle::of(net, diagram, &way)));
+                    let mut walk = diagram.walk(to, from, |line, _| followed[line], &[]).expect("both ends are known");
+                    walk.push((*line, true));
+                    return Err(Unbalanced::Cycle(Cycle::of(net, diagram, &walk)));
                 }
             }
         }
@@ -82,7 +82,7 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
 
 /// Returns the smallest whole numbers in the proportions of these rates; `None` if one does not fit into 64 bits.
 pub(super) fn in_whole_numbers(rates: &[Rate]) -> Option<Vec<u64>> {
-    // The first rate becomes 1. Each step multiplies all by the factor that makes the next one whole.
+    // The first rate becomes 1. Each step multiplies all rates by the factor that makes the next one whole.
     let first = *rates.first()?;
     let relative: Vec<Rate> = rates.iter().map(|rate| rate.over(first)).collect::<Option<_>>()?;
     let mut scale = Rate::ONE;

@@ -52,19 +52,19 @@ struct Decide<'a> {
 }
 
 impl Decide<'_> {
-    /// Finds a cycle through a reduce whose end waits for its own output.
+    /// Finds a cycle through a reduce whose input cannot end before its own output is taken.
     fn reduces(&self) -> Option<Cycle> {
-        // Room in a queue helps the actor in front of it alone, which the way reaches against the queue's direction.
+        // A step against an edge's direction is a wait for room, and no actor waits for room in a buffer or a spill.
         let blocks = |line: usize, is_forward: bool| {
             let edge = self.diagram.lines[line].edge;
             is_forward || edge.is_none_or(|edge| self.net.edges[edge].elastic.is_none())
         };
-        let ways = self
+        let walks = self
             .diagram
             .reduces
             .iter()
-            .filter_map(|[input, output]| self.diagram.way(*output, *input, blocks, &self.diagram.reduces));
-        ways.map(|way| Cycle::of(self.net, self.diagram, &way)).min_by_key(|cycle| cycle.join)
+            .filter_map(|[input, output]| self.diagram.walk(*output, *input, blocks, &self.diagram.reduces));
+        walks.map(|walk| Cycle::of(self.net, self.diagram, &walk)).min_by_key(|cycle| cycle.join)
     }
 
     /// Returns the capacities of a block that contains cycles.
@@ -78,11 +78,11 @@ impl Decide<'_> {
             return Err(Refused::Cycle(refusal));
         }
         if firm.iter().all(|line| self.diagram.lines[*line].edge.is_none()) {
-            // The data decide which path lags. Each has room, and a run stops only where some of it is full.
+            // The data decide which path lags. Each path has a buffer, and a run fails only if one is full.
             return Ok(Vec::new());
         }
         if self.is_straight(lines, &firm) {
-            // The other lines count values of one decision, so the links to it are on none of their cycles.
+            // The other lines count values of one decision, so the links to that decision are on none of their cycles.
             let edges: Vec<usize> = firm.into_iter().filter(|line| self.diagram.lines[*line].edge.is_some()).collect();
             return self.periodic(&edges, &edges);
         }
@@ -97,9 +97,9 @@ impl Decide<'_> {
         if let Some(link) = lines.iter().find(|line| self.diagram.lines[**line].edge.is_none()) {
             let [from, to] = self.diagram.lines[*link].ends;
             let around = |line: usize, _| line != *link && lines.contains(&line);
-            let mut way = self.diagram.way(to, from, around, &[]).expect("a link of a block lies on a cycle");
-            way.push((*link, true));
-            return Err(Refused::Cycle(Cycle::of(self.net, self.diagram, &way)));
+            let mut walk = self.diagram.walk(to, from, around, &[]).expect("a link of a block lies on a cycle");
+            walk.push((*link, true));
+            return Err(Refused::Cycle(Cycle::of(self.net, self.diagram, &walk)));
         }
         let rates = rates(self.net, self.diagram, firm).map_err(|unbalanced| match unbalanced {
             Unbalanced::Cycle(cycle) => Refused::Cycle(cycle),
@@ -136,9 +136,9 @@ impl Decide<'_> {
         Ok(edges.into_iter().zip(found).collect())
     }
 
-    /// Returns the actors that a run of the block must demand values from, with their rates. These are the actors that
-    /// give to no other actor of the block, and those that give into a queue that may grow: demand from its reader
-    /// alone would not make such a queue grow.
+    /// Returns the actors from which a run of the block must demand values, with their rates. These are the actors that
+    /// feed no other actor of the block, and those that feed a queue that may grow: demand from its reader alone would not
+    /// make such a queue grow.
     fn targets(&self, lines: &[usize], grows: &[usize], rates: &[Option<Rate>]) -> (Vec<usize>, Vec<Rate>) {
         let edge = |line: usize| self.diagram.lines[line].edge.map(|edge| &self.net.edges[edge]);
         let mut targets: Vec<(usize, Rate)> = Vec::new();
@@ -173,9 +173,9 @@ impl Decide<'_> {
             // The rest of the block is disconnected, or the buffer is on the slower path.
             None | Some(Some(false)) => {
                 let around = |other: usize, _| other != line && lines.contains(&other);
-                let mut way = self.diagram.way(to, from, around, &[]).expect("an edge of a block lies on a cycle");
-                way.push((line, true));
-                Err(Refused::Cycle(Cycle::of(self.net, self.diagram, &way)))
+                let mut walk = self.diagram.walk(to, from, around, &[]).expect("an edge of a block lies on a cycle");
+                walk.push((line, true));
+                Err(Refused::Cycle(Cycle::of(self.net, self.diagram, &walk)))
             }
         }
     }

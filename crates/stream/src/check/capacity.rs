@@ -29,8 +29,8 @@ pub(super) struct Block {
     pub(super) firm: usize,
     /// The size in bytes of a value in each edge.
     pub(super) bytes: Vec<u64>,
-    /// The actors that give to no other actor of the block or into a queue that may grow, in the order of their
-    /// numbers. Each comes with its number of firings per period.
+    /// The actors from which the run demands values: those that feed no other actor of the block, and those that feed a
+    /// queue that may grow. They are in the order of their numbers, each with its number of firings per period.
     pub(super) targets: Vec<(usize, u64)>,
     /// The firings of all runs so far.
     pub(super) firings: Cell<u64>,
@@ -52,7 +52,7 @@ impl Block {
         enough[self.firm..].fill(u64::MAX);
         let mut caps = enough.clone();
         for edge in 0..self.firm {
-            // This edge alone is limited; all others have unlimited room.
+            // Only this edge is limited; all others have unlimited room.
             let mut elsewhere = without_end.clone();
             caps[edge] = self.least(edge, 1, enough[edge], &mut elsewhere)?;
         }
@@ -67,8 +67,8 @@ impl Block {
     /// firings.
     ///
     /// A deadlock is a cycle of waits. It recurs with any larger capacities that leave its full edges as they are, since
-    /// none of its actors can be the first to fire once more. So one of these edges has to be larger, and the search
-    /// tries each, always going on from the smallest sum. The first capacities that run forever are the smallest.
+    /// none of its actors can be the first to fire once more. One of these edges therefore has to be larger. The search
+    /// tries each, and always continues from the smallest sum. The first capacities that run forever are the smallest.
     fn smallest_sum(&self, least: &[u64]) -> Result<Option<Vec<u64>>, NoCapacity> {
         let spent = self.firings.get();
         let mut open = BinaryHeap::from([Reverse((self.sums(least), least.to_vec()))]);
@@ -100,13 +100,13 @@ impl Block {
 
     /// Returns capacities, from `caps` on, of which none can be smaller while the others stay.
     ///
-    /// Only full edges become larger, and the state of a run with unlimited room in some edges recurs or is stuck at the
-    /// others. So no edge becomes larger forever.
+    /// Only full edges become larger. With unlimited room in some edges, the state of a run recurs, or the run is stuck at
+    /// the other edges. Hence no edge grows forever.
     fn smallest_one_by_one(&self, mut caps: Vec<u64>) -> Result<Vec<u64>, NoCapacity> {
         while let Run::Deadlock(Stuck(cycle)) = self.run(&caps)? {
             let full = cycle.iter().filter(|(_, is_full)| *is_full);
             let (edge, _) = full.min_by_key(|(edge, _)| (self.bytes[*edge], *edge)).ok_or(NoCapacity::Starved)?;
-            // The step is proportional. The search below takes back any part of it that was too much.
+            // The step is proportional to the capacity. The search below undoes any excess.
             caps[*edge] += 1 + caps[*edge] / 32;
         }
         let mut edges: Vec<EdgeId> = (0..self.firm).collect();
@@ -119,7 +119,7 @@ impl Block {
     }
 
     /// Returns the least capacity of an edge, from `low` to `high`, with which the block runs forever while the others
-    /// have `caps`. With `high` it must run forever.
+    /// have `caps`. The block must run forever with `high`.
     fn least(&self, edge: EdgeId, mut low: u64, mut high: u64, caps: &mut [u64]) -> Result<u64, NoCapacity> {
         high = high.max(low);
         while low < high {
@@ -135,7 +135,7 @@ impl Block {
     fn run(&self, caps: &[u64]) -> Result<Run, NoCapacity> {
         let mut tokens = Tokens::new(Arc::clone(&self.view), caps.to_vec());
         let mut firings = 0;
-        // The firings of each target beyond its share, because other targets needed them.
+        // The number of firings that each target is ahead of its share, because other targets needed them.
         let mut ahead = vec![0_u64; self.targets.len()];
         let mut saved = Saved::of(&tokens, &ahead);
         // Brent's algorithm finds the period: the number of rounds between two saved states doubles each time.

@@ -8,8 +8,8 @@ use super::diagram::Diagram;
 /// An edge of a path, and whether the path follows it forwards, from its producer to its consumer.
 pub(super) type Step = (EdgeId, bool);
 
-/// See the [module](self). A path follows its first and its last edge forwards. A path over several forks and joins may
-/// follow edges backwards in between.
+/// See the [module](self). A path follows its first and its last edge forwards. If it leads over several forks and joins,
+/// it may follow edges in between backwards.
 #[derive(Debug, Clone)]
 pub(super) struct Cycle {
     /// An actor that gives to both paths.
@@ -22,10 +22,10 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Returns the cycle of a closed way through the diagram.
-    pub(super) fn of(net: &Net, diagram: &Diagram, way: &[(usize, bool)]) -> Self {
+    /// Returns the cycle of a closed walk through the diagram.
+    pub(super) fn of(net: &Net, diagram: &Diagram, walk: &[(usize, bool)]) -> Self {
         let steps: Vec<Step> =
-            way.iter().filter_map(|(line, forward)| Some((diagram.lines[*line].edge?, *forward))).collect();
+            walk.iter().filter_map(|(line, forward)| Some((diagram.lines[*line].edge?, *forward))).collect();
         // A path that may fall silent is best explained from the fork directly above it.
         let above = (0..steps.len()).filter(|at| may_be_silent(net, &steps, *at)).map(|at| fork_above(net, &steps, at));
         let mut rooted = above.map(|fork| Self::rooted(net, &steps, fork));

@@ -4,8 +4,7 @@
 //! two points: it is an edge of the net, or the link from a clock to a decision that thins it. A reduce has two points
 //! without a line between them, because its input and its output have no common clock.
 //!
-//! A *block* is a maximal set of lines of which any two lie on a common cycle. A line on no cycle is a block by
-//! itself.
+//! A *block* is a maximal set of lines of which any two lie on a common cycle. A line on no cycle is a block of its own.
 
 use std::collections::VecDeque;
 
@@ -34,7 +33,7 @@ impl Diagram {
         let mut points = actors;
         let mut lines = Vec::new();
         let mut reduces = Vec::new();
-        // The point from which each actor gives, and the point of each decision in its tree.
+        // The point of each actor's output, and the clock of each branch in its tree.
         let mut gives: Vec<usize> = (0..actors).collect();
         let mut decisions: Vec<Vec<usize>> = Vec::new();
         for (id, actor) in net.actors.iter().enumerate() {
@@ -124,10 +123,10 @@ impl Diagram {
         blocks
     }
 
-    /// Returns the shortest way from one point to another along `allowed` lines. Each line comes with a flag: whether
-    /// the way follows it from its first end to its second; `allowed` is asked with it, too. `jumps` connect points
-    /// without a line.
-    pub(super) fn way(
+    /// Returns the shortest walk from one point to another along lines for which `allowed` returns `true`. Each line comes
+    /// with a flag, which says whether the walk follows it from its first end to its second; `allowed` gets the flag, too.
+    /// `jumps` connect points without a line.
+    pub(super) fn walk(
         &self,
         from: usize,
         to: usize,
@@ -151,14 +150,14 @@ impl Diagram {
                 }
             }
         }
-        let mut way = Vec::new();
+        let mut walk = Vec::new();
         let mut point = to;
         while point != from {
             let (before, line) = came[point]?;
-            way.extend(line.map(|line| (line, self.lines[line].ends[0] == before)));
+            walk.extend(line.map(|line| (line, self.lines[line].ends[0] == before)));
             point = before;
         }
-        way.reverse();
-        Some(way)
+        walk.reverse();
+        Some(walk)
     }
 }

@@ -14,10 +14,9 @@ const MAX_FIRINGS: u64 = 1 << 20;
 /// The growth of one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// The counts of the fork's values after which the queue held more than ever before, each with the queue's length.
+    /// The counts of the fork's values after which the queue was longer than ever before, each with the queue's length.
     records: Vec<(u64, u64)>,
-    /// The number of the fork's last values after which everything repeats, and the number of values by which the queue
-    /// grows in that time.
+    /// The length of the period in values of the fork, and the number of values by which the queue grows in each period.
     period: Option<(u64, u64)>,
 }
 
@@ -38,8 +37,8 @@ impl Gap {
         Some(first(rest)? + u128::from(periods) * u128::from(length))
     }
 
-    /// Returns the growth in front of a cycle's join on the path `growing`, if the data pass nothing on the other path
-    /// and everything on this one.
+    /// Returns the growth in front of a cycle's join on the path `growing`. If the data decide, no value passes on the
+    /// other path, and every value passes on this one.
     pub(super) fn of(net: &Net, cycle: &Cycle, growing: usize) -> Self {
         let grows = cycle.last_edge(growing);
         let silent = cycle.silent(net).map(|(_, silent)| silent);
@@ -77,7 +76,7 @@ impl Gap {
     }
 }
 
-/// The growth is known, so the run can stop.
+/// Ends the run, because the growth is known or the run is too long.
 struct Over;
 
 /// Follows one queue, firing by firing.
@@ -89,7 +88,7 @@ struct Watch {
     given: u64,
     gap: Gap,
     most: u64,
-    /// The state after some number of the fork's values.
+    /// An earlier state.
     saved: Option<Saved>,
     power: u64,
     /// The fewest values in the queue since the saved state.
@@ -126,8 +125,8 @@ impl Watch {
         if self.firings > MAX_FIRINGS { Err(Over) } else { Ok(()) }
     }
 
-    /// Checks whether everything but the queue is as it was. If so, everything repeats, as long as the queue does not
-    /// run empty.
+    /// Checks whether everything but the queue is as in the saved state. If so, everything repeats, as long as the queue
+    /// does not run empty.
     fn look(&mut self, tokens: &Tokens, held: u64) -> Result<(), Over> {
         let grows = self.grows;
         let rest = || {

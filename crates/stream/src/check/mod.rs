@@ -3,11 +3,11 @@
 //! # The net
 //!
 //! A graph becomes a net of *actors* with queues between them. Sources, zips, merges, repeats, prefixes, reduces and
-//! sinks are actors. All other operators give at most one value for each value they take, and give it at once. They
-//! need no queue, and belong to the *tree* of the actor whose values they process. A queue, or *edge*, leads from an
-//! actor down a path of its tree to an input of another actor. A firing takes at most one value from each input and
-//! gives at most one, which enters every queue whose path lets it through. A firing is one step, possible when the
-//! inputs have their values and those queues have room.
+//! sinks are actors. All other operators produce at most one value for each value they take, and produce it at once.
+//! They need no queue, and belong to the *tree* of the actor whose values they process. A queue, or *edge*, leads from
+//! an actor down a path of its tree to an input of another actor. A firing takes at most one value from each input and
+//! produces at most one, which enters every queue whose path it passes. A firing is one step, possible when the inputs
+//! have their values and those queues have room.
 //!
 //! # The bound
 //!
@@ -28,8 +28,8 @@
 //! Otherwise edges compete. In `x = lines(); zip(prefix(x, 0, 0), x)`, the join is two values behind, and these wait
 //! either in front of the prefix or behind it. The least capacity of both queues is 1, but one of them needs 2. No
 //! bounds of such a net are least for every edge. The bounds are then those with the smallest sum in bytes. A deadlock
-//! is a cycle of waits, and recurs as long as none of its full edges has more room. So the search begins with the least
-//! capacities, makes one full edge of the deadlock larger at a time, and always goes on from the smallest sum. That
+//! is a cycle of waits, and recurs as long as none of its full edges gets more room. The search therefore begins with the
+//! least capacities, enlarges one full edge of the deadlock at a time, and always continues from the smallest sum. That
 //! takes exponential time in the worst case, since the problem is NP-complete (Murthy, 1996). After 2^18 firings, the
 //! search ends for this block, whose bounds are then minimal in a weaker sense: no single bound can be reduced while the
 //! others stay.
@@ -41,19 +41,19 @@
 //! The net's diagram has a point for each clock and a line for each edge. The clocks are the actors and the data
 //! decisions in trees, each linked to the clock that it thins. The blocks of the diagram are the maximal sets of lines
 //! of which any two lie on a common cycle. A line on no cycle needs a capacity of 1, and every other block is sized
-//! by itself:
+//! on its own:
 //!
-//! *If every block by itself runs forever while everything else always gives and takes, then the net runs forever.*
-//! Suppose that no actor can fire. Each block by itself could fire some actor, which is ready as far as this block is
-//! concerned; let the block pick that actor. Blocks and the actors they share form a forest, since a cycle of blocks
-//! would be one block. If an actor belongs to `k` blocks, the sum of `k - 1` over all actors is therefore less than the
-//! number of blocks. Hence all blocks of some actor pick it, and it can fire after all. A data decision demands room as
-//! if the value passed, so the argument holds for all data.
+//! *If each block on its own runs forever while everything outside it always has values and room, then the net runs
+//! forever.* Suppose that no actor can fire. Each block on its own could fire some actor, which is ready as far as this
+//! block is concerned; let the block pick that actor. Blocks and the actors they share form a forest, since a cycle of
+//! blocks would be one block. If `k` is the number of blocks of an actor, the sum of `k - 1` over all actors is therefore
+//! less than the number of blocks. Hence some actor is picked by all of its blocks, and can fire after all. A data
+//! decision demands room as if the value passed, so the argument is valid for all data.
 //!
 //! If the data decide about some lines of a block but not about all, the counts of its streams are unrelated. Such a
 //! block is refused: when the data decide against one path, values pile up on the other. Two paths from *one* decision
-//! have the same clock. A reduce takes all values and gives one at the end, so its input and its output are two points
-//! without a line. A stream is also refused if it needs a reduce whose end needs that stream.
+//! have the same clock. A reduce takes all values and produces one at the end, so its input and its output are two points
+//! without a line. A graph is also refused if the input of a reduce can only end after the reduce's own result is taken.
 //!
 //! # Rates and capacities
 //!
@@ -61,17 +61,17 @@
 //! the relations around a cycle contradict each other, one path gets ahead of the other by a fixed share of the fork's
 //! values and outgrows every buffer. The block is refused with that cycle. If the relations agree, a run on demand
 //! with unlimited queues holds a bounded number of values, because the rates bound its firings above and below. Its
-//! state therefore recurs, and the most that its queues have held is enough. Smaller capacities are tried by running
-//! until the state recurs or nothing can fire. For periodic clocks, no bounded graph is refused, up to [`MAX_FIRINGS`]
-//! firings; a longer period is a separate error.
+//! state therefore recurs, and the greatest lengths of its queues so far are enough. Smaller capacities are tried by
+//! running until the state recurs or nothing can fire. With periodic clocks, every graph that has bounds is accepted if
+//! its period has at most [`MAX_FIRINGS`] firings; a longer period is a separate error.
 //!
 //! # Buffers and spills
 //!
-//! If the check does not need the `buffer` or `spill` of an edge, the edge is treated like any other. Otherwise the
+//! If an edge has a `buffer` or `spill` that the check does not need, the edge is treated like any other. Otherwise the
 //! rest of the block must be connected and balanced, so that it has rates, and the edge must get at least as many
 //! values as its reader takes; its queue then has no bound. The remaining edges are sized as before, except that a
 //! state recurs when the unbounded queues hold at least as many values as before: more values never cause a deadlock,
-//! so the argument still holds. Where the data decide, such an edge must lead straight from the fork to the join, and
+//! so the argument remains valid. If the data decide, such an edge must lead straight from the fork to the join, and
 //! have a value whenever the other edges have one.
 
 mod balance;
@@ -112,8 +112,8 @@ pub enum CheckError {
     },
     /// The clocks repeat only after more firings than the check follows.
     #[error(
-        "the clocks that meet at `{label}` repeat after more than {MAX_FIRINGS} firings, the most that are followed; \
-         expected smaller numbers in every, skip, window, repeat and prefix, or such that divide each other"
+        "the clocks that meet at `{label}` repeat after more than {MAX_FIRINGS} firings, which is the limit; \
+         expected smaller numbers in every, skip, window, repeat and prefix, or numbers that divide each other"
     )]
     PeriodTooLong {
         /// The join.
@@ -135,8 +135,8 @@ pub enum CheckError {
 
 /// Proves the smallest bounds for the queues of a graph.
 ///
-/// The module docs define the bound and prove it. The check takes time in proportion to the graph and, for each fork
-/// that joins again, to the length of its period times the queues of more than one value.
+/// The module docs define the bound and prove it. The time of the check is proportional to the size of the graph and, for
+/// each fork that joins again, to the length of its period times the number of queues that hold more than one value.
 ///
 /// # Errors
 /// See [`CheckError`]. If there are several refusals, returns the one whose join comes first.

@@ -9,7 +9,7 @@ use super::balance::thinning;
 /// The kind of a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarantee {
-    /// The queue never needs more.
+    /// The queue never needs more room.
     Proven,
     /// The queue has the requested size; a run fails if that is too small.
     Buffer,

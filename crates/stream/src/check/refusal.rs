@@ -18,7 +18,7 @@ pub enum Cause {
     Rates,
     /// The data decide how many values one path has.
     Data,
-    /// One path has its value at the end of the stream.
+    /// One path has its only value at the end of the stream.
     End,
 }
 
@@ -64,7 +64,7 @@ pub struct Refusal {
     pub paths: [Path; 2],
     /// The number of the path, 0 or 1, whose values pile up.
     pub growing: usize,
-    /// The number of values that pile up for each value of the fork; if the data decide, the maximum.
+    /// The number of values that pile up for each value of the fork or, if the data decide, the maximum of that number.
     pub growth: Option<Rate>,
     /// Whether both paths come straight from the fork, so that the join can tell where one has no value.
     pub same_moments: bool,
@@ -202,7 +202,7 @@ fn arriving(net: &Net, cycle: &Cycle, path: usize) -> Option<Rate> {
     Some(rate)
 }
 
-/// Returns whether a path has no rate, because the data decide on it below the part that both paths share, or because
+/// Returns whether a path has no rate. This is so if the data decide on it behind the part that both paths share, or if
 /// its value comes at the end.
 fn is_by_data(net: &Net, cycle: &Cycle, path: usize) -> bool {
     let steps = &cycle.paths[path];

@@ -3,7 +3,7 @@
 //! | type | meaning |
 //! | --- | --- |
 //! | [`Rate`] | a positive fraction: the stream's values for each value of the other stream, in the long run |
-//! | [`Pass`] | the values that an operator lets through: an ultimately periodic word, or a data decision |
+//! | [`Pass`] | which values pass an operator: an ultimately periodic word, or a data decision |
 
 mod pass;
 mod rate;

@@ -1,4 +1,4 @@
-//! Passes: the values that an operator lets through.
+//! Passes: which values pass an operator.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use super::Rate;
 /// The maximum number of letters in an explicit word, prefix and cycle together.
 pub const MAX_WORD: usize = 4096;
 
-/// Selects the values that leave an operator out of those that reach it; the first value has letter 0.
+/// Selects which of the values that reach an operator leave it.
 ///
-/// A pass needs no room of its own, because it lets a value through at once or never.
+/// A pass needs no room of its own, because each value passes at once or never.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pass {
     /// The values numbered `first`, `first + step`, `first + 2 step`, …, counted from 0; `step` is at least 1.
@@ -19,7 +19,7 @@ pub enum Pass {
         /// The distance from one passing value to the next.
         step: u64,
     },
-    /// An ultimately periodic word `u(v)`: letters for the first values, then a cycle that repeats without end.
+    /// An ultimately periodic word `u(v)`: a letter for each of the first values, then a cycle that repeats forever.
     Word {
         /// `u`.
         prefix: Vec<bool>,
@@ -37,7 +37,7 @@ pub enum WordError {
     /// The text has other letters, or no cycle in parentheses.
     #[error("`{0}` is not a word: expected zeros and ones that end in a cycle, such as `(10)` or `0(110)`")]
     Malformed(String),
-    /// The cycle lets nothing through.
+    /// The cycle has no 1, so no value would pass.
     #[error("the cycle of `{0}` lets nothing through; expected at least one 1 in the parentheses")]
     Silent(String),
     /// The word is too long.
@@ -93,7 +93,7 @@ impl Pass {
     }
 
     /// Returns whether the next value may pass. If the data decide, it may.
-    pub(crate) fn lets_through(&self, state: u64) -> bool {
+    pub(crate) fn may_pass(&self, state: u64) -> bool {
         match self {
             Self::Every { .. } => state == 0,
             Self::Word { prefix, cycle } => {
@@ -122,7 +122,7 @@ impl Pass {
         }
     }
 
-    /// Composes this pass with `next`. Returns `None` if the result cannot be written as briefly.
+    /// Composes this pass with `next`. Returns `None` if the result has no short form.
     pub(crate) fn then(&self, next: &Self) -> Option<Self> {
         match (self, next) {
             (any, all) | (all, any) if *all == Self::ALL => Some(any.clone()),
@@ -172,7 +172,7 @@ mod tests {
         let mut state = pass.start();
         (0..count)
             .map(|_| {
-                let through = pass.lets_through(state);
+                let through = pass.may_pass(state);
                 state = pass.after(state);
                 through
             })

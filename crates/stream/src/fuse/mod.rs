@@ -2,8 +2,8 @@
 //!
 //! The source of a chain pushes each value through the operators into a *sink*, a closure. The compiler knows the types
 //! of all of them, so the chain becomes one loop without calls, and the values stay in registers. The sink stops the
-//! loop when it has what it needs. A stop loses nothing: the next call goes on with the next value of the source, so a
-//! source is read no further than its sink asks.
+//! loop when it has enough. A stop loses nothing: the next call continues with the next value of the source. The source
+//! is therefore read no further than the sink needs.
 //!
 //! [`Whole`] hides the types behind one call for each value that leaves the chain.
 
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use crate::run::{RunError, assign};
 
 pub(crate) use self::operator::{Each, Filter, Map, Reduce, Then};
-pub(crate) use self::source::{Dear, Iter, Read};
+pub(crate) use self::source::{Iter, Read, UncountedSteps};
 pub(crate) use self::window::{ArrayWindows, Windows};
 
 /// The reason why a loop stopped.
@@ -25,9 +25,9 @@ pub(crate) use self::window::{ArrayWindows, Windows};
 pub enum Stop {
     /// The sink has its value.
     Value,
-    /// The steps are over, or some are to be counted: the loop can go on.
+    /// The steps are used up, or the caller has to subtract the steps of windows. The loop can continue.
     Pause,
-    /// The source is at its end.
+    /// The source has ended.
     End,
     /// A value could not be read or computed.
     Failed(Box<RunError>),
@@ -47,7 +47,7 @@ impl From<RunError> for Stop {
     }
 }
 
-/// Goes on after a pause.
+/// Turns a pause into a continuation.
 #[inline(always)]
 fn past_pauses(flow: ControlFlow<Stop>) -> ControlFlow<Stop> {
     match flow {
@@ -61,21 +61,21 @@ pub trait Fused: Sized + 'static {
     /// The type of the values that leave the loop.
     type Value: Clone + 'static;
 
-    /// Pushes values into `sink` until `sink` stops the loop, the source ends, or the loop pauses: when the source has
-    /// given `steps` values, or sooner. Subtracts the steps from `steps`.
+    /// Pushes values into `sink` until `sink` stops the loop, the source ends, or the loop pauses. The loop pauses after
+    /// `steps` values of the source, or sooner. Subtracts the steps that it has taken from `steps`.
     #[doc(hidden)]
     fn push(&mut self, steps: &mut u64, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
 
-    /// Pushes all values into `sink`, without a count of steps: a pause is over at once. The loop owns its state, which
-    /// the compiler can keep in registers.
+    /// Pushes all values into `sink`, without counting steps or pausing. The loop owns its state, which the compiler can
+    /// keep in registers.
     #[doc(hidden)]
     fn push_to_the_end(self, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
 
-    /// Computes the next value, in place of another.
+    /// Computes the next value and writes it to `slot`.
     #[doc(hidden)]
-    fn draw(&mut self, steps: &mut u64, place: &mut Option<Self::Value>) -> Stop {
+    fn draw(&mut self, steps: &mut u64, slot: &mut Option<Self::Value>) -> Stop {
         self.push(steps, |value| {
-            assign(place, value);
+            assign(slot, value);
             ControlFlow::Break(Stop::Value)
         })
     }
@@ -90,7 +90,7 @@ pub(crate) trait Whole<T> {
     fn push_rest(self: Box<Self>, sink: &mut dyn FnMut(&T) -> ControlFlow<Stop>) -> Stop;
 
     /// See [`Fused::draw`].
-    fn draw_one(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop;
+    fn draw_one(&mut self, steps: &mut u64, slot: &mut Option<T>) -> Stop;
 }
 
 impl<C: Fused> Whole<C::Value> for C {
@@ -102,8 +102,8 @@ impl<C: Fused> Whole<C::Value> for C {
         (*self).push_to_the_end(sink)
     }
 
-    fn draw_one(&mut self, steps: &mut u64, place: &mut Option<C::Value>) -> Stop {
-        self.draw(steps, place)
+    fn draw_one(&mut self, steps: &mut u64, slot: &mut Option<C::Value>) -> Stop {
+        self.draw(steps, slot)
     }
 }
 
@@ -118,7 +118,7 @@ impl<T: Clone + 'static> Fused for Box<dyn Whole<T>> {
         self.push_rest(&mut sink)
     }
 
-    fn draw(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop {
-        (**self).draw_one(steps, place)
+    fn draw(&mut self, steps: &mut u64, slot: &mut Option<T>) -> Stop {
+        (**self).draw_one(steps, slot)
     }
 }

@@ -6,13 +6,13 @@ use crate::run::RunError;
 
 use super::{Fused, Stop};
 
-/// An operator: pushes the values that it computes from a value.
+/// An operator: computes values from a value, and pushes them into the sink.
 pub(crate) trait Step<T>: 'static {
     type Out: Clone + 'static;
 
     fn step(&mut self, value: &T, sink: &mut impl FnMut(&Self::Out) -> ControlFlow<Stop>) -> ControlFlow<Stop>;
 
-    /// Returns the steps of work since the last call, without those of the source.
+    /// Returns the steps taken since the last call, without those of the source.
     fn steps(&mut self) -> u64 {
         0
     }
@@ -92,7 +92,7 @@ impl<T: Clone + 'static, F: FnMut(&T) -> Result<bool, RunError> + 'static> Step<
     }
 }
 
-/// Takes all values of a loop, and gives one at its end.
+/// Takes all values of a loop, and produces one at its end.
 pub(crate) struct Reduce<C, S, F> {
     pub(crate) before: C,
     pub(crate) state: S,

@@ -1,4 +1,4 @@
-//! The heads of loops.
+//! Sources: the heads of loops.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -8,13 +8,13 @@ use crate::run::RunError;
 
 use super::{Fused, Stop, past_pauses};
 
-/// The steps of dear values, which the loop has not counted yet.
-pub(crate) type Dear = Rc<Cell<u64>>;
+/// The steps of windows and of large values that the loop has not subtracted yet.
+pub(crate) type UncountedSteps = Rc<Cell<u64>>;
 
 /// The values of an iterator.
 pub(crate) struct Iter<I> {
     pub(crate) values: I,
-    pub(crate) dear: Dear,
+    pub(crate) uncounted: UncountedSteps,
 }
 
 impl<I> Fused for Iter<I>
@@ -36,7 +36,7 @@ where
             left -= 1;
             let Some(value) = self.values.next() else { break Stop::End };
             let sunk = sink(&value);
-            left = left.saturating_sub(self.dear.take());
+            left = left.saturating_sub(self.uncounted.take());
             if let ControlFlow::Break(stop) = sunk {
                 break stop;
             }
@@ -47,18 +47,18 @@ where
 
     #[inline(always)]
     fn push_to_the_end(mut self, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
-        // The iterator's own loop, which is faster than its `next` where it has parts.
+        // The iterator's own loop is faster than repeated calls of `next` for an iterator made of several parts.
         self.values.try_for_each(|value| past_pauses(sink(&value))).break_value().unwrap_or(Stop::End)
     }
 
-    /// Moves the value into its place, which costs no clone.
-    fn draw(&mut self, steps: &mut u64, place: &mut Option<I::Item>) -> Stop {
+    /// Moves the value into the slot, without a clone.
+    fn draw(&mut self, steps: &mut u64, slot: &mut Option<I::Item>) -> Stop {
         if *steps == 0 {
             return Stop::Pause;
         }
-        *steps = (*steps - 1).saturating_sub(self.dear.take());
+        *steps = (*steps - 1).saturating_sub(self.uncounted.take());
         let Some(value) = self.values.next() else { return Stop::End };
-        *place = Some(value);
+        *slot = Some(value);
         Stop::Value
     }
 }
@@ -67,7 +67,7 @@ where
 pub(crate) struct Read<T, F> {
     pub(crate) value: T,
     pub(crate) read: F,
-    pub(crate) dear: Dear,
+    pub(crate) uncounted: UncountedSteps,
 }
 
 impl<T, F> Fused for Read<T, F>
@@ -91,7 +91,7 @@ where
                 Err(error) => break error.into(),
             }
             let sunk = sink(&self.value);
-            left = left.saturating_sub(self.dear.take());
+            left = left.saturating_sub(self.uncounted.take());
             if let ControlFlow::Break(stop) = sunk {
                 break stop;
             }
@@ -114,13 +114,13 @@ where
         }
     }
 
-    /// Reads the value at its place, which costs no clone.
-    fn draw(&mut self, steps: &mut u64, place: &mut Option<T>) -> Stop {
+    /// Reads the value into the slot, without a clone.
+    fn draw(&mut self, steps: &mut u64, slot: &mut Option<T>) -> Stop {
         if *steps == 0 {
             return Stop::Pause;
         }
-        *steps = (*steps - 1).saturating_sub(self.dear.take());
-        match (self.read)(place.get_or_insert_with(T::default)) {
+        *steps = (*steps - 1).saturating_sub(self.uncounted.take());
+        match (self.read)(slot.get_or_insert_with(T::default)) {
             Ok(true) => Stop::Value,
             Ok(false) => Stop::End,
             Err(error) => error.into(),

@@ -8,16 +8,16 @@ use super::operator::Step;
 /// The steps of windows after which a loop pauses, so that its caller can count them.
 const MAX_STEPS: u64 = 4096;
 
-/// Gathers windows of `n` values, each `step` values after the one before. A window takes `n` steps.
+/// Gathers windows of `n` values. Each window begins `step` values after the one before, and takes `n` steps.
 pub(crate) struct Windows<T> {
     step: usize,
-    /// The window. Its memory is used again: the values from `filled` on are old ones.
+    /// The window. The values from `filled` on belong to an earlier window, and stay for their memory.
     values: Vec<T>,
     n: usize,
     filled: usize,
     /// The values to drop before the next window.
     dropping: usize,
-    /// The steps that are not counted yet.
+    /// The steps that the caller has not subtracted yet.
     steps: u64,
 }
 
@@ -26,11 +26,11 @@ impl<T> Windows<T> {
         Self { step, values: Vec::with_capacity(n), n, filled: 0, dropping: 0, steps: 0 }
     }
 
-    /// Drops the values of a full window that the next one does not have.
+    /// Drops the values of a full window that are not in the next one.
     fn advance(&mut self) {
         let Self { step, n, .. } = *self;
         let kept = n.saturating_sub(step);
-        // The values to keep move to the front, and the old ones behind them.
+        // The values to keep move to the front, and the dropped ones behind them.
         if kept > step {
             self.values.rotate_left(step);
         } else if kept > 0 {
@@ -73,8 +73,8 @@ impl<T: Clone + 'static> Step<T> for Windows<T> {
     }
 }
 
-/// Gathers windows of `N` values, each `STEP` values after the one before. Every value moves the ones before it: the
-/// compiler knows all their places, so a small window stays in registers.
+/// Gathers windows of `N` values. Each window begins `STEP` values after the one before. Every value shifts the values
+/// before it. The compiler knows all positions, so a small window stays in registers.
 pub(crate) struct ArrayWindows<T, const N: usize, const STEP: usize> {
     /// The last values, oldest first.
     values: Option<[T; N]>,
@@ -84,7 +84,7 @@ pub(crate) struct ArrayWindows<T, const N: usize, const STEP: usize> {
 
 impl<T, const N: usize, const STEP: usize> ArrayWindows<T, N, STEP> {
     pub(crate) fn new() -> Self {
-        const { assert!(N > 0 && STEP > 0, "a window has at least one value, and so has its step") };
+        const { assert!(N > 0 && STEP > 0, "a window and its step are at least one value") };
         Self { values: None, missing: N }
     }
 }

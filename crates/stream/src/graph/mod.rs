@@ -61,7 +61,7 @@ impl Graph {
         Self::default()
     }
 
-    /// Adds a node whose values have 8 bytes and returns its number.
+    /// Adds a node whose values take 8 bytes and returns its number.
     ///
     /// # Panics
     /// Panics if the number of inputs does not fit the operator, an input is not in the graph yet or is a sink, a
@@ -104,7 +104,7 @@ impl Graph {
         &mut self.nodes[node]
     }
 
-    /// Returns for each node whether its values reach a sink. Other nodes are not part of the program.
+    /// Returns for each node whether its values reach a sink. Nodes whose values do not are not part of the program.
     pub(crate) fn live(&self) -> Vec<bool> {
         let mut live: Vec<bool> = self.nodes.iter().map(|node| matches!(node.operator, Operator::Sink)).collect();
         for (at, node) in self.nodes.iter().enumerate().rev() {

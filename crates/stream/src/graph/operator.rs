@@ -8,35 +8,35 @@ const MAX_COPIES: u64 = 1 << 32;
 /// The maximum length of the pattern of a merge.
 const MAX_TURNS: usize = 4096;
 
-/// The operator of a node, reduced to its effect on clocks: the number of values that it takes and gives.
+/// The operator of a node, reduced to its effect on clocks: the number of values that it takes and produces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operator {
-    /// Gives values from outside. Two sources are unrelated.
+    /// Produces values from outside. Two sources are unrelated.
     Source,
-    /// Gives one value for each value: map, scan, fold by key.
+    /// Produces one value for each value that it takes: map, scan, fold by key.
     Each,
-    /// Lets values through by a clock (every, skip, the ends of windows) or by their content (filter).
+    /// Passes or drops each value, by a clock (every, skip, the ends of windows) or by its content (filter).
     Pass(Pass),
-    /// Gives the latest value of the first input for each value of the second. Both inputs come from one source,
+    /// Produces the latest value of the first input for each value of the second. Both inputs must come from one source,
     /// without joins or copies in between.
     Hold,
-    /// Gives the value of the first input at the moment of each value of the second, or a mark that there is none. Its
-    /// inputs must satisfy the conditions of [`Hold`](Self::Hold).
+    /// Produces the value of the first input at the moment of each value of the second, or a mark that there is none. The
+    /// conditions of [`Hold`](Self::Hold) apply to its inputs.
     Align,
-    /// Takes one value of each input, and gives one.
+    /// Takes one value of each input, and produces one.
     Zip,
-    /// Takes one value at a time from the inputs that the pattern names, repeating the pattern forever, and gives it.
+    /// Takes one value at a time from the inputs in the order of this pattern, which repeats forever, and produces it.
     Merge(Vec<usize>),
-    /// Gives each value this many times.
+    /// Produces each value this many times.
     Repeat(u64),
-    /// Gives this many values before it takes the first, then each value that it takes.
+    /// Produces this many values before it takes the first, then each value that it takes.
     Prefix(u64),
-    /// Takes all values, and gives one at the end.
+    /// Takes all values, and produces one at the end.
     Reduce,
-    /// Lets the queue at the end of its path hold this many values, without a proof; a run fails when the queue is
-    /// full. There are only passes between the buffer and the queue.
+    /// Gives the queue at the end of its path room for this many values, without a proof; a run fails when the queue is
+    /// full. Only passes may lie between the buffer and the queue.
     Buffer(u64),
-    /// Lets the queue at the end of its path grow on disk; otherwise like [`Buffer`](Self::Buffer).
+    /// Keeps the queue at the end of its path on disk, where it may grow; otherwise like [`Buffer`](Self::Buffer).
     Spill,
     /// Takes all values.
     Sink,

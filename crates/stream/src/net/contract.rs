@@ -46,7 +46,7 @@ pub(crate) struct Edge {
     pub(crate) leaf: Option<usize>,
     pub(crate) consumer: usize,
     pub(crate) port: usize,
-    /// The last operator on the path at which the data decide: the clock that the edge counts by.
+    /// The last operator on the path at which the data decide, which is the clock of the edge.
     pub(crate) base: Option<usize>,
     pub(crate) elastic: Option<Elastic>,
 }

@@ -1,13 +1,13 @@
 //! The net: the graph as actors with queues. The checker reasons about it, and the executor runs it.
 //!
-//! An *actor* is a source, a zip, a merge, a repeat, a prefix, a reduce or a sink. Every other operator gives at most
-//! one value for each value it takes, and gives it at once. It needs no queue, and belongs to the *tree* of the actor
+//! An *actor* is a source, a zip, a merge, a repeat, a prefix, a reduce or a sink. Every other operator produces at most
+//! one value for each value it takes, and produces it at once. It needs no queue, and belongs to the *tree* of the actor
 //! whose values it processes. An *edge* is a queue that leads from an actor, down a path of its tree, to an input of
 //! another actor.
 //!
-//! An actor that *fires* takes at most one value from each input and gives at most one. The given value passes down the
-//! tree and enters every queue whose path lets it through. A firing is one step: it happens completely if the inputs
-//! have their values and those queues have room, and not at all otherwise.
+//! An actor that *fires* takes at most one value from each input and produces at most one. That value passes down the
+//! tree and enters every queue that it reaches. A firing is one step: it happens completely if the inputs have their
+//! values and those queues have room, and not at all otherwise.
 
 mod contract;
 mod tokens;

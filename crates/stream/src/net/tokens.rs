@@ -1,8 +1,8 @@
-//! The state of a net in motion: the number of values in each queue, and the next actor to fire.
+//! The state of a running net: the number of values in each queue, and the next actor to fire.
 //!
 //! [`Tokens::drive`] fires one actor on demand. An actor that lacks a value waits for the producer of that value; an
 //! actor that lacks room waits for the consumer of that queue. That producer or consumer fires first, by the same rule.
-//! A chain of such waits ends at an actor that can fire, or closes into a cycle. In a cycle no order of firing helps,
+//! A chain of such waits ends at an actor that can fire, or closes into a cycle. No order of firing resolves a cycle,
 //! since each of its actors waits for the next.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::contract::EdgeId;
 use super::view::{Kind, Takes, View};
 
-/// A firing: the inputs that it takes from, and whether it gives a value.
+/// A firing: the inputs from which it takes, and whether it produces a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fire {
     pub(crate) takes: Takes,
@@ -26,7 +26,7 @@ pub(crate) enum Ready {
     Input(EdgeId),
     /// The actor lacks room in this queue.
     Room(EdgeId),
-    /// The actor never fires again, because an input that it needs is at its end.
+    /// The actor never fires again, because an input that it needs has ended.
     Ended,
 }
 
@@ -35,11 +35,11 @@ pub(crate) enum Ready {
 pub(crate) enum Driven {
     /// The actor fired.
     Fired,
-    /// The actor is at its end.
+    /// The actor has ended.
     Ended,
 }
 
-/// A cycle of waits: the edges at which its actors wait, each with a flag for waits for room.
+/// A cycle of waits: the edges at which its actors wait, each with a flag that is `true` for a wait for room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stuck(pub(crate) Vec<(EdgeId, bool)>);
 
@@ -53,7 +53,7 @@ pub(crate) struct Tokens {
     pub(crate) counts: Vec<u64>,
     /// The most values that each queue has held.
     pub(crate) peaks: Vec<u64>,
-    /// Whether each actor is at its end.
+    /// Whether each actor has ended.
     pub(crate) ended: Vec<bool>,
     phases: Vec<u64>,
     /// The states of the passes of each actor's tree.
@@ -104,7 +104,7 @@ impl Tokens {
                 _ => return Ready::Ended,
             },
             Some(edge) => return Ready::Input(edge),
-            // A reduce whose input is outside the view gives like a source.
+            // A reduce whose input is outside the view produces values like a source.
             None => match shown.kind {
                 Kind::Sink => false,
                 Kind::Reduce => shown.inputs[0].is_none(),
@@ -117,7 +117,7 @@ impl Tokens {
         Ready::Yes(Fire { takes, gives })
     }
 
-    /// Returns whether a queue takes no value. A queue whose reader has ended takes everything.
+    /// Returns whether a queue has no room. A queue whose reader has ended is never full, because it drops its values.
     #[inline]
     pub(crate) fn is_full(&self, edge: EdgeId) -> bool {
         self.counts[edge] >= self.caps[edge] && !self.ended[self.view.ends[edge].1]
@@ -126,18 +126,18 @@ impl Tokens {
     /// Returns the first full queue that the next value may enter.
     #[inline]
     fn full(&mut self, actor: usize) -> Option<EdgeId> {
-        // Mostly none is, and then the way of the value does not matter.
+        // Usually no queue is full, and then the path of the value does not matter.
         if !self.view.actors[actor].outputs.iter().any(|(edge, _)| self.is_full(*edge)) {
             return None;
         }
-        self.full_on_the_way(actor)
+        self.full_on_the_path(actor)
     }
 
-    fn full_on_the_way(&mut self, actor: usize) -> Option<EdgeId> {
+    fn full_on_the_path(&mut self, actor: usize) -> Option<EdgeId> {
         let shown = &self.view.actors[actor];
         for (at, (parent, pass)) in shown.tree.iter().enumerate() {
             self.reached[at] =
-                parent.is_none_or(|parent| self.reached[parent]) && pass.lets_through(self.passes[actor][at]);
+                parent.is_none_or(|parent| self.reached[parent]) && pass.may_pass(self.passes[actor][at]);
         }
         let enters = shown.outputs.iter().filter(|(_, leaf)| leaf.is_none_or(|leaf| self.reached[leaf]));
         enters.map(|(edge, _)| *edge).find(|edge| self.is_full(*edge))
@@ -148,8 +148,8 @@ impl Tokens {
         Fire { takes: self.view.actors[actor].kind.takes(self.phases[actor]), gives: true }
     }
 
-    /// Takes the value of a firing without room out of the queues that are too full with it. Returns one of them, and that
-    /// is `first` if it is too full.
+    /// Removes the value of a firing without room from the queues that it has overfilled. Returns one of these queues:
+    /// `first`, if it is one of them.
     pub(crate) fn take_back(&mut self, actor: usize, first: EdgeId) -> Option<EdgeId> {
         let mut found = None;
         for (edge, _) in &self.view.actors[actor].outputs {
@@ -185,7 +185,7 @@ impl Tokens {
                 reached[at] = false;
                 continue;
             }
-            reached[at] = pass.lets_through(*state) && step(at);
+            reached[at] = pass.may_pass(*state) && step(at);
             *state = pass.after(*state);
         }
         for (edge, leaf) in &shown.outputs {
@@ -214,7 +214,7 @@ impl Tokens {
         target: usize,
         mut fire: impl FnMut(&mut Self, usize, Fire) -> Result<(), E>,
     ) -> Result<Result<Driven, E>, Stuck> {
-        // A demand that an error ended has left its actors here.
+        // A demand that ended with an error has left its actors in the chain.
         while let Some((actor, _)) = self.waiting.pop() {
             self.waits[actor] = false;
         }
@@ -235,7 +235,7 @@ impl Tokens {
                         }
                         _ => self.ended[actor] = true,
                     }
-                    // A value that was dropped on its way leaves its reader waiting as before.
+                    // If the value was dropped on its path, the reader still waits for one.
                     if self.is_still_awaited(actor) {
                         continue;
                     }
@@ -257,7 +257,7 @@ impl Tokens {
         }
     }
 
-    /// Returns whether the actor that waits for this one, the last in the chain, still lacks a value of it.
+    /// Returns whether this actor, the last in the chain of waits, still owes a value to the actor that waits for it.
     fn is_still_awaited(&self, actor: usize) -> bool {
         let reader = self.waiting.len().checked_sub(2).and_then(|at| self.waiting[at].1);
         reader.is_some_and(|(edge, room)| !room && self.counts[edge] == 0) && !self.ended[actor]
@@ -276,13 +276,13 @@ impl Tokens {
         })
     }
 
-    /// Returns the state as words: the counts of the queues, then the phases. While no actor is at its end, all further
-    /// firings depend on them alone.
+    /// Returns the state as words: the counts of the queues, then the phases. Until an actor ends, these words determine
+    /// all further firings.
     pub(crate) fn words(&self) -> Vec<u64> {
         self.counts.iter().copied().chain(self.phases()).collect()
     }
 
-    /// Returns to a state, given as its words. The peaks remain.
+    /// Restores a state from its words. The peaks stay as they are.
     pub(crate) fn restore(&mut self, words: &[u64]) {
         let places = self.counts.iter_mut().chain(&mut self.phases).chain(self.passes.iter_mut().flatten());
         places.zip(words).for_each(|(place, word)| *place = *word);

@@ -1,5 +1,5 @@
-//! A view: a part of a net, ready to be stepped. It defines the inputs and outputs that count and the clock of each
-//! actor.
+//! A view: a part of a net that can run on its own. It defines which inputs and outputs of each actor count, and the
+//! actor's clock.
 
 use crate::clock::Pass;
 use crate::graph::Operator;
@@ -10,15 +10,15 @@ use super::contract::{EdgeId, Net};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Source,
-    /// Takes one value from each input and gives one.
+    /// Takes one value from each input and produces one.
     Zip,
-    /// Takes a value from the input of this turn and gives it.
+    /// Takes a value from the input that the pattern names for the phase, and produces it.
     Merge(Vec<usize>),
-    /// Takes a value and gives it this many times.
+    /// Takes a value and produces it this many times.
     Repeat(u64),
-    /// Gives this many values without taking any, then one for each value taken.
+    /// Produces this many values without taking any, then one for each value taken.
     Prefix(u64),
-    /// Takes all values, and gives one at the end of its input.
+    /// Takes all values, and produces one at the end of its input.
     Reduce,
     Sink,
 }
@@ -32,7 +32,7 @@ pub(crate) enum Takes {
 }
 
 impl Takes {
-    /// Returns the input, if the inputs take turns.
+    /// Returns the input, if the actor takes from one input at a time.
     pub(crate) fn port(self) -> Option<usize> {
         match self {
             Self::From(port) => Some(port),
@@ -116,8 +116,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Returns a view of the whole net with all branches of its trees, since branches that lead to no queue store
-    /// values for others. All numbers are those of the net, in which every actor has an edge.
+    /// Returns a view of the whole net with all branches of its trees, since a branch that leads to no queue may store
+    /// values for another branch. All numbers are those of the net, in which every actor has an edge.
     pub(crate) fn whole(net: &Net) -> Self {
         let edges: Vec<EdgeId> = (0..net.edges.len()).collect();
         Self::cut(net, &edges, |_| true, |_, _| None)
@@ -129,8 +129,8 @@ impl View {
         Self::cut(net, edges, |_| false, replaced)
     }
 
-    /// Returns a view of a block's edges. Its actors count by the data decision `base`: only values that it lets
-    /// through count.
+    /// Returns a view of a block's edges. `base` returns the data decision that is an actor's clock: only the values that
+    /// pass this decision count.
     pub(crate) fn block(net: &Net, edges: &[EdgeId], base: impl Fn(usize) -> Option<usize>) -> Self {
         Self::new(net, edges, |actor, branch| {
             let base = base(actor)?;

@@ -1,7 +1,7 @@
 //! A test of Kahn's principle (1974): neither the order of firing nor the room in the queues changes a value.
 //!
-//! A run fires on demand, from a record or by the rule. Here every firing is drawn among the actors that can fire, and
-//! every queue has a random room beyond its bound.
+//! A run fires on demand, from a record or by the rule. Here the actor to fire is drawn at random from those that can,
+//! and every queue has a random amount of room beyond its bound.
 
 #[path = "../../tests/defined/mod.rs"]
 mod defined;
@@ -21,7 +21,7 @@ struct Outcome {
     values: Vec<u64>,
     /// Whether the run has stopped at a full buffer, not at its end.
     is_full: bool,
-    /// The most values in all queues, beyond the bounds.
+    /// The sum of the values that queues have held beyond their bounds.
     beyond: u64,
 }
 

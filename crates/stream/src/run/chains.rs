@@ -4,11 +4,11 @@ use crate::graph::{Graph, Node, NodeId, Operator};
 
 use super::work::Work;
 
-/// Returns the graph in which each chain is a source at its last node, and the program's number of each of its nodes;
-/// `None` if there is no chain of several nodes. The sink has no work.
+/// Returns the graph in which the last node of each chain is a source that replaces the chain, with the program's number
+/// for each remaining node; `None` if no chain has several nodes. `works` has no entry for the sink.
 ///
-/// A chain has one reader, so all other queues count by the values that leave it. The bounds of those queues are the
-/// same in both graphs.
+/// A chain has one reader, so every queue behind it counts the values that leave the chain. Both graphs therefore give
+/// those queues the same bounds.
 pub(crate) fn without_chains(graph: &Graph, works: &[Work]) -> Option<(Graph, Vec<NodeId>)> {
     if !works.iter().any(|work| matches!(work, Work::Fused)) {
         return None;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A buffer is full, and no order of work empties it.
+    /// A buffer is full, and no order of execution empties it.
     #[error(
         "the buffer in front of `{label}` is full with {values} values, and the other inputs have not caught up; expected a \
          larger buffer, or a spill, which grows on disk"

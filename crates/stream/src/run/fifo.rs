@@ -1,11 +1,10 @@
-//! Values in a ring, oldest first, without an allocation for each.
+//! A ring of values, oldest first, which does not allocate for each value.
 
 /// See the [module](self).
 pub(super) struct Fifo<T> {
-    /// The slots that have had a value. A value stays in its slot when it leaves, and the next one there is cloned into
-    /// it.
+    /// The slots used so far. A value that has left stays in its slot, and the next value there is cloned into it.
     slots: Vec<T>,
-    /// The number of slots, with those that have had no value yet.
+    /// The number of slots, including those not used yet.
     room: usize,
     /// The slot of the oldest value.
     head: usize,
@@ -17,19 +16,19 @@ impl<T: Clone> Fifo<T> {
         Self { slots: Vec::new(), room: 0, head: 0, length: 0 }
     }
 
-    /// Makes room for this many values, before the first one. A full ring grows.
+    /// Makes room for this many values, before the first one enters. A full ring grows.
     pub(super) fn reserve(&mut self, room: usize) {
         self.room = room;
         self.slots.reserve_exact(room);
     }
 
-    /// Returns the oldest value; there is one.
+    /// Returns the oldest value. The ring must not be empty.
     #[inline]
     pub(super) fn front(&self) -> &T {
         &self.slots[self.head]
     }
 
-    /// Returns the oldest value, which is about to leave; there is one.
+    /// Returns the oldest value, which is about to leave. The ring must not be empty.
     #[inline]
     pub(super) fn front_mut(&mut self) -> &mut T {
         &mut self.slots[self.head]
@@ -57,7 +56,7 @@ impl<T: Clone> Fifo<T> {
         self.room = (2 * self.room).max(1);
     }
 
-    /// Drops the oldest value; there is one.
+    /// Drops the oldest value. The ring must not be empty.
     #[inline]
     pub(super) fn leave(&mut self) {
         debug_assert!(self.length > 0, "an actor fires when its queues have values");
@@ -68,7 +67,7 @@ impl<T: Clone> Fifo<T> {
         }
     }
 
-    /// Swaps the oldest value with `into`.
+    /// Moves the oldest value into `into`. The value there before stays in the ring for its memory.
     #[inline]
     pub(super) fn take(&mut self, into: &mut Option<T>) {
         let front = &mut self.slots[self.head];

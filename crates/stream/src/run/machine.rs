@@ -1,4 +1,4 @@
-//! The machine: the net in motion, with the code of its nodes.
+//! The machine: runs the net with the code of its nodes.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -20,16 +20,16 @@ pub(crate) struct Machine {
     pub(super) parts: Arc<Parts>,
     pub(super) tokens: Tokens,
     pub(super) works: Works,
-    /// The place in the record; `None` if the data decide, or a source is at its end. While there is a schedule,
-    /// `tokens` is the state before its first firing.
+    /// The record of a period and the position in it; `None` if the data decide, or a source has ended. While there is a
+    /// schedule, `tokens` is the state before its first firing.
     schedule: Option<Schedule>,
-    /// The firings so far, if the data decide; `None` if the rule goes on without them. While there is a memo, `tokens`
-    /// has the peaks, and the memo the rest of the state.
+    /// The firings recorded so far, if the data decide; `None` once the run continues by the rule. While there is a memo,
+    /// `tokens` has only the peaks, and the memo has the rest of the state.
     memo: Option<Memo>,
 }
 
 impl Machine {
-    /// Puts each node's code into its place in the net.
+    /// Assigns each node's code to its actor or its branch in the net.
     pub(crate) fn new(parts: &Arc<Parts>, works: Vec<Work>, moment: &Rc<Cell<u64>>, steps: &Rc<Cell<u64>>) -> Self {
         let (net, tokens) = (&parts.net, parts.start.clone());
         let mut works: Vec<Option<Work>> = works.into_iter().map(Some).collect();
@@ -65,12 +65,12 @@ impl Machine {
         }
     }
 
-    /// Calls `give` for each value in front of the sink, until it breaks or `steps` are over.
+    /// Calls `give` for each value that reaches the sink, until `give` breaks or `steps` is 0.
     pub(crate) fn drive(&mut self, steps: &mut u64, give: &mut dyn FnMut() -> ControlFlow<()>) -> Stop {
         if let Some(schedule) = &mut self.schedule {
             let stop = schedule.follow(&mut self.works, steps, give);
             let Stop::End = stop else { return stop };
-            // A source has ended. The actors behind it end on demand.
+            // A source has ended. The actors that depend on it end on demand.
             self.tokens = schedule.state(&self.tokens);
             self.tokens.ended[schedule.next()] = true;
             self.schedule = None;
@@ -105,8 +105,8 @@ impl Machine {
         }
     }
 
-    /// Fires the writer of a full buffer in a cycle of waits, in which nothing else helps. A full buffer fails only
-    /// at a value that has to enter it: a writer may also be at its end, or drop the value on its way.
+    /// Fires the writer of a full buffer in a cycle of waits, because no other firing can resolve the cycle. The buffer
+    /// fails only if a value has to enter it: the writer may have ended, or may drop the value before it gets there.
     fn fire_without_room(&mut self, cycle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
         let (parts, view) = (Arc::clone(&self.parts), Arc::clone(&self.tokens.view));
         let reader = |edge: usize| parts.labels[view.ends[edge].1].clone();
@@ -127,8 +127,8 @@ impl Machine {
         }
     }
 
-    /// Fires the reader of another full queue of a writer, if it can fire: the writer's next value may enter that one
-    /// instead. Returns whether it has fired.
+    /// Fires the reader of another full queue of the writer, if that reader can fire, since the writer's next value may
+    /// enter that queue instead. Returns whether a reader has fired.
     fn make_room(&mut self, writer: usize, edge: EdgeId, steps: &mut u64) -> Result<bool, Stop> {
         let (view, sink) = (Arc::clone(&self.tokens.view), self.parts.sink);
         for (other, _) in &view.actors[writer].outputs {
@@ -137,14 +137,14 @@ impl Machine {
             }
             let works = &mut self.works;
             let driven = self.tokens.drive(view.ends[*other].1, |tokens, actor, fire| match actor {
-                // The sink fires on its own demand alone.
+                // The sink fires only on its own demand.
                 actor if actor == sink => Err(None),
                 actor => works.fire(tokens, actor, fire, steps).map_err(Some),
             });
             match driven {
                 Ok(Ok(Driven::Fired)) => return Ok(true),
                 Ok(Err(Some(stop))) => return Err(stop),
-                // It waits for the writer, too.
+                // This reader waits for the writer, too.
                 Ok(Ok(Driven::Ended) | Err(None)) | Err(Stuck(_)) => {}
             }
         }

@@ -1,13 +1,13 @@
 //! Memos: the firings of a net in which the data decide, recorded while it runs.
 //!
-//! The demand-driven rule looks at the counts of the queues and at the phases of the actors, and at nothing else. So
-//! the next firing is a function of the state, and the state after it is a function of the state and of the decisions
-//! that the data have made on the way of the value. The memo keeps both functions for the states that a run has been
-//! in: a run that comes back to a state follows the memo, without counts and without a search for the next actor. Where
-//! a decision is new, the rule goes on from that state, and its steps are recorded.
+//! The demand-driven rule reads only the counts of the queues and the phases of the actors. The next firing is therefore
+//! a function of this state, and the state after the firing depends only on this state and the data decisions that the
+//! value meets. The memo keeps both functions for the states that a run has been in. A run that returns to a known state
+//! follows the memo, without counts and without a search for the next actor. At a new decision, the run continues by the
+//! rule, and the memo records the steps.
 //!
-//! The memo holds as long as all sources last, and for a limited number of states and parts of firings. After that the run goes on by the
-//! rule.
+//! The memo is valid until a source ends, and keeps a limited number of states and of parts of firings. After that, the
+//! run continues by the rule.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use crate::clock::Pass;
 use crate::fuse::Stop;
 use crate::net::{Fire, Tokens};
 
-use super::work::{Part, Place, Turn, UNKNOWN, Works};
+use super::work::{Part, Position, Turn, UNKNOWN, Works};
 
 /// The maximum number of states.
 const MAX_STATES: usize = 4096;
@@ -29,11 +29,11 @@ const MAX_WORDS: usize = 1 << 16;
 /// The maximum number of parts of all firings.
 const MAX_PARTS: usize = 1 << 14;
 
-/// A state, with the firing that follows.
+/// A state, with the firing that follows it.
 struct State {
     actor: usize,
     fire: Fire,
-    /// The place of the firing's first part. The second goes on where the rest is recorded.
+    /// The position of the firing's first part. The second part jumps to the recorded rest.
     begin: usize,
     /// The counts and the phases.
     words: Rc<[u64]>,
@@ -45,16 +45,16 @@ pub(crate) struct Memo {
     /// The states, in the order of their parts.
     states: Vec<State>,
     parts: Vec<Part>,
-    /// For each part that is a decision, the decisions before it in its firing.
+    /// For each part that is a decision, the earlier decisions of the same firing.
     decisions: HashMap<usize, Vec<(usize, bool)>>,
     known: HashMap<Rc<[u64]>, usize>,
-    place: Place,
-    /// Whether the rule goes on without the memo.
+    position: Position,
+    /// Whether the run continues by the rule.
     pub(crate) is_over: bool,
 }
 
 impl Memo {
-    /// Returns the memo of a net in its first state; `None` if a queue has no bound.
+    /// Returns the memo of a net in its first state; `None` if a queue has no bound, since states would not recur.
     pub(crate) fn of(start: &Tokens, sink: usize) -> Option<Self> {
         if start.caps.contains(&u64::MAX) {
             return None;
@@ -65,14 +65,14 @@ impl Memo {
             parts: Vec::new(),
             decisions: HashMap::new(),
             known: HashMap::new(),
-            place: Place::default(),
+            position: Position::default(),
             is_over: false,
         };
         memo.state(&mut start.clone()).map(|_| memo)
     }
 
-    /// Calls `give` for each value in front of the sink, until it breaks. Returns `None` if the rule has to go on from
-    /// `tokens`.
+    /// Follows the memo and calls `give` for each value that reaches the sink, until `give` breaks. Returns `None` if the
+    /// run must continue by the rule, from `tokens`.
     pub(super) fn follow(
         &mut self,
         works: &mut Works,
@@ -81,7 +81,7 @@ impl Memo {
         give: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<Stop> {
         while !self.is_over {
-            match works.follow(&self.parts, &mut self.place, steps, give) {
+            match works.follow(&self.parts, &mut self.position, steps, give) {
                 Some(Stop::End) => {
                     let state = &self.states[self.at()];
                     tokens.restore(&state.words);
@@ -99,12 +99,12 @@ impl Memo {
         None
     }
 
-    /// Returns the number of the present state.
+    /// Returns the number of the current state.
     fn at(&self) -> usize {
-        self.states.partition_point(|state| state.begin <= self.place.begin) - 1
+        self.states.partition_point(|state| state.begin <= self.position.begin) - 1
     }
 
-    /// Does the rest of the present firing by the rule, and records it.
+    /// Executes the rest of the current firing by the rule, and records it.
     #[cold]
     #[inline(never)]
     fn record(&mut self, works: &mut Works, tokens: &mut Tokens, steps: &mut u64) -> Result<(), Stop> {
@@ -112,8 +112,8 @@ impl Memo {
         let (actor, fire, begin) = (state.actor, state.fire, self.parts.len());
         tokens.restore(&state.words);
         tokens.take(actor, fire.takes);
-        // The rest follows the last decision, or the first part of the firing.
-        let (unknown, mut decided) = match self.place.decided {
+        // The recorded rest will follow the last decision or, if there was none, the first part of the firing.
+        let (unknown, mut decided) = match self.position.decided {
             Some((at, passes)) => {
                 let Part::Decide { branch, next, .. } = &mut self.parts[at] else { unreachable!("it has decided") };
                 let decided = self.decisions[&at].iter().copied().chain([(*branch, passes)]).collect();
@@ -171,7 +171,7 @@ impl Memo {
         };
         let next = self.states[state].begin;
         self.parts[end] = Part::Go(next);
-        self.place = Place { begin: next, ..Place::default() };
+        self.position = Position { begin: next, ..Position::default() };
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl Memo {
         if state == MAX_STATES || (state + 1) * words.len() > MAX_WORDS {
             return None;
         }
-        // The rule names the firing, which then does not take place.
+        // The rule chooses the firing; the error keeps it from being executed.
         let Ok(Err((actor, fire))) = tokens.drive(self.sink, |_, actor, fire| Err((actor, fire))) else { return None };
         let turn = Turn { port: fire.takes.port(), phase: tokens.phase(actor), gives: fire.gives };
         let begin = self.parts.len();

@@ -1,4 +1,4 @@
-//! Plans: what the graph decides about a run. All runs of one graph share its plan.
+//! Plans: everything about a run that depends on the graph alone. All runs of a graph share its plan.
 
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ pub(crate) struct Parts {
 }
 
 impl Plan {
-    /// Checks a graph and plans its run. `works` is the code of all nodes but the sink.
+    /// Checks a graph and plans its run. `works` is the code of all nodes except the sink. `is_whole` says that the
+    /// program is one chain.
     pub(crate) fn of(graph: &Graph, works: &[Work], is_whole: bool) -> Result<Self, CheckError> {
         let (net, proof) = solve(graph)?;
         let in_chain = |work: Option<&Work>| matches!(work, Some(Work::Fused | Work::Source(_)));

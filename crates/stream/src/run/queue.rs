@@ -7,20 +7,20 @@ use super::error::RunError;
 use super::fifo::Fifo;
 use super::spill::Disk;
 
-/// The place of a node's last value. Operators that let values through share the place of their input.
+/// The slot of a node's last value. Operators that only pass or drop values share the slot of their input.
 pub(crate) type Shared<T> = Rc<RefCell<Option<T>>>;
 
-/// A queue in front of an actor as the net sees it.
+/// A queue in front of an actor, without the type of its values, as the net handles it.
 pub(crate) type Inlet = Rc<dyn AnyQueue>;
 
 /// Creates a queue on disk.
 pub(crate) type MakeDisk<T> = Rc<dyn Fn() -> Box<dyn Disk<T>>>;
 
-/// Clones a value into a place, reusing the memory of the old value.
-pub(crate) fn assign<T: Clone>(place: &mut Option<T>, value: &T) {
-    match place {
-        Some(place) => place.clone_from(value),
-        None => *place = Some(value.clone()),
+/// Clones a value into a slot, reusing the memory of the old value.
+pub(crate) fn assign<T: Clone>(slot: &mut Option<T>, value: &T) {
+    match slot {
+        Some(slot) => slot.clone_from(value),
+        None => *slot = Some(value.clone()),
     }
 }
 
@@ -29,7 +29,7 @@ const MAX_ROOM_AT_ONCE: u64 = 1024;
 
 /// Values between two actors, oldest first.
 pub(crate) struct Queue<T> {
-    /// The place from which values enter.
+    /// The slot from which values enter.
     from: Shared<T>,
     values: Fifo<T>,
     disk: Option<Box<dyn Disk<T>>>,
@@ -40,7 +40,7 @@ pub(crate) trait AnyQueue {
     /// Makes room for this many values.
     fn reserve(&self, values: u64, proven: bool);
 
-    /// Takes in the value from the place in front of the queue.
+    /// Adds a clone of the value in the writer's slot.
     fn enter(&self) -> Result<(), Box<RunError>>;
 }
 
@@ -58,7 +58,8 @@ impl<T: Clone> Queue<T> {
         }
     }
 
-    /// Returns the oldest value, which is about to leave: what the caller leaves in its place is kept for its memory.
+    /// Returns the oldest value, which is about to leave. The caller may swap it for another value, whose memory the
+    /// queue reuses.
     #[inline]
     pub(crate) fn front_mut(&mut self) -> &mut T {
         match &mut self.disk {

@@ -20,14 +20,14 @@ pub struct Report {
     pub peaks: Vec<u64>,
 }
 
-/// The outcome of a part of a run; see [`Running::next_within`].
+/// The outcome of [`Running::next_within`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'a, T> {
     /// The next value.
     Value(&'a T),
-    /// The steps are over, and the next call goes on.
+    /// The steps are used up. The next call continues.
     Pause,
-    /// The program is at its end.
+    /// The program has ended.
     End,
 }
 
@@ -48,10 +48,10 @@ pub struct Running<T> {
 pub(super) enum Engine<T> {
     /// A chain.
     Whole(Box<dyn Whole<T>>),
-    /// Actors, with the queue at their end.
+    /// A net of actors.
     Net {
         machine: Box<Machine>,
-        /// The place from which the sink takes its values, each before the next one is computed.
+        /// The slot from which the sink takes each value before the next one is computed.
         out: Shared<T>,
         /// For each queue, whether it is inside a chain.
         in_chain: Vec<bool>,
@@ -77,7 +77,7 @@ impl<T: Clone> Running<T> {
     ///
     /// # Errors
     /// See [`RunError`].
-    #[expect(clippy::should_implement_trait, reason = "the value is lent, which an iterator cannot do")]
+    #[expect(clippy::should_implement_trait, reason = "the value is borrowed, which an iterator cannot do")]
     pub fn next(&mut self) -> Result<Option<&T>, RunError> {
         Ok(match self.next_within(&mut { u64::MAX })? {
             Part::Value(value) => Some(value),
@@ -85,9 +85,11 @@ impl<T: Clone> Running<T> {
         })
     }
 
-    /// Returns the next value, or a pause when `steps` is 0: a caller that may have to give up, or has other work, looks
-    /// after that in the pause. Subtracts the steps of the work from `steps`. A step computes at most one value of each
-    /// stream. A window takes as many steps as it has values; it is computed whole, and others up to 4,096 steps with it.
+    /// Returns the next value, or a pause once `steps` is 0. In a pause, the caller can do other work or give up.
+    ///
+    /// The call subtracts the steps that it has taken from `steps`. A step computes at most one value of each stream, and a
+    /// window takes as many steps as it has values. The call never stops within a window, so it may take more steps than it
+    /// was given: those of one window, and up to 4,096 of further small ones.
     ///
     /// ```
     /// use millstream_stream::{Part, Program};
@@ -141,8 +143,8 @@ impl<T: Clone> Running<T> {
         }
     }
 
-    /// Calls `each` with the next values until it breaks, or `steps` are over; see [`next_within`](Self::next_within). Returns
-    /// whether the program is at its end. The values are lent by the code that computes them, so that none is copied.
+    /// Calls `each` with the next values until `each` breaks or `steps` is 0; see [`next_within`](Self::next_within). Returns
+    /// whether the program has ended. `each` borrows the values from the code that computes them, so none is copied.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -247,14 +249,14 @@ impl<T: Clone> Running<T> {
     }
 }
 
-/// Returns the value in front of the sink.
-fn given<T>(place: &Option<T>) -> &T {
-    place.as_ref().expect("a value was given")
+/// Returns the value that has reached the sink.
+fn given<T>(slot: &Option<T>) -> &T {
+    slot.as_ref().expect("a value was given")
 }
 
 /// Returns the peaks of all queues.
 fn peaks_of(machine: &Machine, in_chain: &[bool]) -> Vec<u64> {
-    // The machine has the queues outside of chains, in the same order.
+    // The machine has only the queues outside of chains, in the same order.
     let mut others = machine.peaks().into_iter();
     in_chain.iter().map(|inside| if *inside { 0 } else { others.next().unwrap_or(0) }).collect()
 }

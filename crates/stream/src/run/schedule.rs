@@ -1,12 +1,12 @@
 //! Schedules: the firings of a period, recorded before the run.
 //!
-//! Where only clocks decide, the order of firing is the same in every run. The demand-driven rule comes back to a state
-//! that it has been in, and the firings since that state repeat as long as the sources last. A run that follows the
-//! record needs no counts and no search for the next actor. When a source ends, the run goes on by the rule, from the
-//! state at that place of the record.
+//! If only clocks decide, the order of firing is the same in every run. The demand-driven rule returns to an earlier
+//! state, and the firings since that state repeat until a source ends. A run that follows the record needs no counts and
+//! no search for the next actor. When a source ends, the run continues by the rule, from the state at that point of the
+//! record.
 //!
-//! A queue on disk may grow without end. Its count is no part of the state, provided that no actor takes from it in the
-//! period: then no firing depends on it.
+//! A queue on disk may grow without end, so its count is not compared. This is sound only if no actor takes from the
+//! queue during the period, because then no firing depends on the count.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,12 +16,12 @@ use crate::clock::Pass;
 use crate::fuse::Stop;
 use crate::net::{Driven, EdgeId, Fire, Kind, Tokens};
 
-use super::work::{Part, Place, Turn, Works};
+use super::work::{Part, Position, Turn, Works};
 
 /// The maximum number of firings in a record.
 const MAX_FIRINGS: usize = 4096;
 
-/// The maximum number of words in the states that are kept during the recording.
+/// The maximum number of words in all states that the recording keeps.
 const MAX_WORDS: usize = 1 << 18;
 
 /// A recorded firing.
@@ -29,16 +29,16 @@ const MAX_WORDS: usize = 1 << 18;
 struct Firing {
     actor: usize,
     fire: Fire,
-    /// The place of its first part.
+    /// The position of its first part.
     begin: usize,
 }
 
-/// The firings of a period, with those before it.
+/// The firings of a period, after those that lead to it.
 #[derive(Debug)]
 pub(crate) struct Record {
     firings: Vec<Firing>,
     parts: Vec<Part>,
-    /// The firing that follows the last one.
+    /// The first firing of the period, which follows the last one.
     cycle: usize,
 }
 
@@ -50,7 +50,7 @@ impl Record {
             return None;
         }
         let grows: Vec<bool> = start.caps.iter().map(|cap| *cap == u64::MAX).collect();
-        // The demand of a reduce lasts to the end of its source, so the period lies within it.
+        // A reduce takes all values of its source within one demand of the sink, so the period lies within that demand.
         let reduces = view.actors.iter().any(|actor| actor.kind == Kind::Reduce);
         let mut tokens = start.clone();
         let mut record = Self { firings: Vec::new(), parts: Vec::new(), cycle: 0 };
@@ -104,7 +104,7 @@ impl Record {
         }
     }
 
-    /// Keeps the branches with code and the edges with a queue, and closes the cycle.
+    /// Drops branches without code and edges without a queue, and closes the cycle.
     pub(crate) fn keep(&mut self, has_code: impl Fn(usize, usize) -> bool, has_queue: impl Fn(EdgeId) -> bool) {
         let parts = std::mem::take(&mut self.parts);
         let ends = self.firings.iter().skip(1).map(|firing| firing.begin).chain([parts.len()]).collect::<Vec<_>>();
@@ -120,46 +120,46 @@ impl Record {
     }
 }
 
-/// The place of a run in its record.
+/// A record, and the position of a run in it.
 pub(crate) struct Schedule {
     record: Arc<Record>,
-    place: Place,
+    position: Position,
 }
 
 impl Schedule {
     pub(crate) fn new(record: Arc<Record>) -> Self {
-        Self { record, place: Place::default() }
+        Self { record, position: Position::default() }
     }
 
-    /// Fires as recorded until `give` breaks, or a source is at its end.
+    /// Fires as recorded until `give` breaks or a source ends.
     pub(super) fn follow(
         &mut self,
         works: &mut Works,
         steps: &mut u64,
         give: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Stop {
-        works.follow(&self.record.parts, &mut self.place, steps, give).expect("a record is a cycle")
+        works.follow(&self.record.parts, &mut self.position, steps, give).expect("a record is a cycle")
     }
 
-    /// Returns the number of the next firing in the record, and of the turns that are over.
-    fn place(&self) -> (usize, u64) {
-        let Place { begin, turns, .. } = self.place;
+    /// Returns the number of the next firing in the record, and the number of completed periods.
+    fn position(&self) -> (usize, u64) {
+        let Position { begin, turns, .. } = self.position;
         match self.record.firings.binary_search_by_key(&begin, |firing| firing.begin) {
             Ok(firing) => (firing, turns),
-            // A value was given at the end of the record.
+            // The sink got its value from the last firing of the record, so the position is behind that firing.
             Err(_) => (self.record.cycle, turns + 1),
         }
     }
 
     /// Returns the actor that fires next.
     pub(super) fn next(&self) -> usize {
-        self.record.firings[self.place().0].actor
+        self.record.firings[self.position().0].actor
     }
 
     /// Returns the state before the next firing. `start` is the state before the first.
     pub(crate) fn state(&self, start: &Tokens) -> Tokens {
         let Record { firings: recorded, cycle, .. } = &*self.record;
-        let (at, turns) = self.place();
+        let (at, turns) = self.position();
         let mut tokens = start.clone();
         let mut fire = |firings: &[Firing]| {
             firings.iter().for_each(|firing| tokens.fire(firing.actor, firing.fire));
@@ -173,7 +173,7 @@ impl Schedule {
         let after = fire(&recorded[*cycle..]);
         fire(&recorded[*cycle..at]);
         for (edge, (before, after)) in before.into_iter().zip(after).enumerate() {
-            // Only a queue on disk has grown.
+            // Only a queue on disk grows from period to period.
             let grown = (after - before).saturating_mul(turns - 1);
             tokens.counts[edge] += grown;
             tokens.peaks[edge] += grown;
@@ -182,7 +182,7 @@ impl Schedule {
     }
 }
 
-/// The state, on which all further firings depend.
+/// Returns the state, which determines all further firings.
 fn state(tokens: &Tokens, grows: &[bool]) -> Vec<u64> {
     let counts = tokens.counts.iter().zip(grows).map(|(count, grows)| if *grows { 0 } else { *count });
     counts.chain(tokens.phases()).chain(tokens.waits()).collect()

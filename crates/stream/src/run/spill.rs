@@ -1,9 +1,9 @@
 //! A queue on disk.
 //!
 //! Values are written to segments and read back in order. A segment is an unnamed file of some megabytes, which is
-//! freed once it has been read. Since the files have no names, none is left however the process ends. The newest values
+//! freed once it has been read. Since the files have no names, none remains however the process ends. The newest values
 //! wait in memory until there are enough of them for a write, and the oldest are read in pieces of the same size. The
-//! queue therefore needs two buffers, however long it grows, and waits only for the disk.
+//! queue therefore needs only two buffers, however long it grows.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -20,7 +20,7 @@ const PIECE: usize = 1 << 20;
 /// The size of a stored value's length, in bytes.
 const LENGTH: usize = size_of::<u32>();
 
-/// The stored length of a value too long for one: its length follows with eight bytes.
+/// Stored as the length of a value whose length does not fit into four bytes; the length follows in eight bytes.
 const LONG: u32 = u32::MAX;
 
 /// The size in bytes at which a new segment begins.
@@ -73,14 +73,14 @@ impl Stored for String {
     }
 }
 
-/// A queue whose values are outside memory.
+/// A queue that keeps its values outside memory.
 pub(crate) trait Disk<T> {
     fn front(&self) -> Option<&T>;
     fn front_mut(&mut self) -> Option<&mut T>;
     fn enter(&mut self, value: &T) -> Result<(), RunError>;
     fn leave(&mut self) -> Result<(), RunError>;
 
-    /// Moves the oldest value into `into`, and keeps the memory of the value there for the next one.
+    /// Moves the oldest value into `into`. The memory of the value there before is reused for the next one.
     fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError>;
 }
 

@@ -1,8 +1,8 @@
 //! The work of a net: the code of its nodes, and the parts of a firing in their order.
 //!
-//! A firing begins with the work of its actor. The value that it gives then passes the branches that have code, and enters
-//! queues. Where the order of these parts is known, as in a [schedule](super::schedule) and in a [memo](super::memo), it is
-//! a list of [`Part`]s, which [`Works::follow`] runs: a value costs a call for each part that has code.
+//! A firing begins with the code of its actor. The value that it produces then passes through the branches and enters
+//! queues. If the order of these parts is known, as in a [schedule](super::schedule) or a [memo](super::memo), it is a list
+//! of [`Part`]s, which [`Works::follow`] runs, so that a value costs one call for each part with code.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -14,21 +14,21 @@ use crate::net::{EdgeId, Fire, Kind, Tokens};
 use super::error::RunError;
 use super::queue::Inlet;
 
-/// One firing of an actor.
+/// The facts about one firing that the actor's code needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// The input from which the actor takes, if its inputs take turns.
+    /// The input from which the actor takes, if it takes from one input at a time.
     pub(crate) port: Option<usize>,
     /// The number of the firing in the actor's cycle.
     pub(crate) phase: u64,
-    /// Whether the firing gives a value.
+    /// Whether the firing produces a value.
     pub(crate) gives: bool,
 }
 
-/// The code of an actor. It takes values from its queues, and leaves the value that it gives in its place.
+/// The code of an actor. It takes values from its queues, and writes the value that it produces to its slot.
 pub(crate) type Actor = Box<dyn FnMut(&Turn) -> Result<(), Box<RunError>>>;
 
-/// The loop of a chain, which leaves its next value in its place. It subtracts the values of its source from the steps.
+/// The loop of a chain, which writes its next value to its slot. It subtracts one step for each value of its source.
 pub(crate) type Draw = Box<dyn FnMut(&mut u64) -> Stop>;
 
 /// The code of an operator of a tree, which returns whether the value passes.
@@ -44,9 +44,9 @@ pub(crate) enum Work {
     Actor(Actor, Vec<Inlet>),
     /// An operator of a tree.
     Branch(Step),
-    /// A pass by a clock, or of all values, which the net handles.
+    /// An operator that passes all values, or values by a clock. The net handles it without code.
     Pass,
-    /// The sink, which has no code. Its values need no queue: each is taken before the next one is given.
+    /// The sink, which has no code. It needs no queue, because it takes each value before the next one is computed.
     Sink,
 }
 
@@ -57,30 +57,30 @@ pub(super) enum Part {
     Act { actor: usize, turn: Turn },
     /// Begins the firing of the sink: the run has one more value.
     Give,
-    /// Does the work of a branch.
+    /// Runs the code of a branch.
     Step { actor: usize, branch: usize },
-    /// Does the work of a branch that passes or drops the value. The next part is the first of `next` if it drops it,
-    /// else the second.
+    /// Runs the code of a branch that passes or drops the value. The run continues at the first part in `next` if the
+    /// branch drops the value, else at the second.
     Decide { actor: usize, branch: usize, next: [usize; 2] },
-    /// Lets the value in front of a queue enter.
+    /// Adds the writer's value to a queue.
     Enter(EdgeId),
-    /// Goes on at a part.
+    /// Continues at a part.
     Go(usize),
-    /// Goes on at a part, in one more turn of the list.
+    /// Continues at a part, and counts a completed period.
     Again(usize),
 }
 
-/// The place of a part that is not recorded yet.
+/// The position of a part that is not recorded yet.
 pub(super) const UNKNOWN: usize = usize::MAX;
 
-/// The place of a run in a list of parts.
+/// The position of a run in a list of parts.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
-    /// The first part of the present or the next firing.
+pub(super) struct Position {
+    /// The first part of the current firing or, between firings, of the next.
     pub(super) begin: usize,
-    /// The last decision in the present firing, and whether the value passed.
+    /// The last decision in the current firing, and whether the value passed.
     pub(super) decided: Option<(usize, bool)>,
-    /// The number of turns that are over.
+    /// The number of completed periods.
     pub(super) turns: u64,
 }
 
@@ -100,16 +100,16 @@ pub(super) struct Works {
     pub(super) queues: Vec<Option<Inlet>>,
     /// The number of firings so far.
     pub(super) moment: Rc<Cell<u64>>,
-    /// The steps of branches that are not counted yet.
+    /// The steps of branches that the run has not subtracted yet.
     pub(super) steps: Rc<Cell<u64>>,
 }
 
 impl Works {
-    /// Does the work of an actor, except for its tree. Returns the reason if it gives no value; that of a source at its
-    /// end is [`Stop::End`].
+    /// Runs the code of an actor, without that of its tree. Returns the reason to stop, if there is one. A source that has
+    /// ended returns [`Stop::End`].
     #[inline(always)]
     pub(super) fn act(&mut self, actor: usize, turn: &Turn, steps: &mut u64) -> Option<Stop> {
-        // The firings so far are whole: a pause loses nothing.
+        // All firings so far are complete, so a pause loses nothing.
         if *steps == 0 {
             return Some(Stop::Pause);
         }
@@ -127,12 +127,12 @@ impl Works {
         }
     }
 
-    /// Returns whether a branch has code. Elsewhere the net alone decides.
+    /// Returns whether a branch has code. If not, the net alone decides.
     pub(super) fn has_code(&self, actor: usize, branch: usize) -> bool {
         self.trees[actor][branch].is_some()
     }
 
-    /// Does the work of a branch. Returns whether the value passes.
+    /// Runs the code of a branch. Returns whether the value passes.
     #[inline(always)]
     pub(super) fn step(&mut self, actor: usize, branch: usize, steps: &mut u64) -> Result<bool, Stop> {
         let Some(step) = &mut self.trees[actor][branch] else { return Ok(true) };
@@ -141,7 +141,7 @@ impl Works {
         passes
     }
 
-    /// Lets the value in front of a queue enter.
+    /// Adds the writer's value to a queue.
     #[inline(always)]
     pub(super) fn enter(&self, edge: EdgeId) -> Result<(), Stop> {
         match &self.queues[edge] {
@@ -150,28 +150,28 @@ impl Works {
         }
     }
 
-    /// Does the work of a list of parts, and calls `give` for each value in front of the sink, until `give` breaks.
-    /// Returns `None` at a part that is not recorded.
+    /// Runs a list of parts, and calls `give` for each value that reaches the sink, until `give` breaks. Returns `None` at
+    /// a part that is not recorded yet.
     #[inline]
     pub(super) fn follow(
         &mut self,
         parts: &[Part],
-        place: &mut Place,
+        position: &mut Position,
         steps: &mut u64,
         give: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<Stop> {
-        let mut at = place.begin;
+        let mut at = position.begin;
         loop {
             at = match parts.get(at)? {
                 Part::Act { actor, turn } => {
-                    (place.begin, place.decided) = (at, None);
+                    (position.begin, position.decided) = (at, None);
                     if let Some(stop) = self.act(*actor, turn, steps) {
                         return Some(stop);
                     }
                     at + 1
                 }
                 Part::Give => {
-                    (place.begin, place.decided) = (at + 1, None);
+                    (position.begin, position.decided) = (at + 1, None);
                     if give().is_break() {
                         return Some(Stop::Value);
                     }
@@ -191,14 +191,14 @@ impl Works {
                 }
                 Part::Decide { actor, branch, next } => match self.step(*actor, *branch, steps) {
                     Ok(passes) => {
-                        place.decided = Some((at, passes));
+                        position.decided = Some((at, passes));
                         next[usize::from(passes)]
                     }
                     Err(stop) => return Some(stop),
                 },
                 Part::Go(next) => *next,
                 Part::Again(next) => {
-                    place.turns += 1;
+                    position.turns += 1;
                     *next
                 }
             };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::clock::WordError;
-use crate::fuse::{Dear, Whole};
+use crate::fuse::{UncountedSteps, Whole};
 use crate::graph::{MAX_NODES, NodeId};
 use crate::{Chain, Program, Stream};
 
@@ -43,13 +43,14 @@ const FUNCTIONS: [(&str, &str); 23] = [
     ("zip", "zip(x, y)"),
 ];
 
-/// The functions of one stream whose values are not those that its source has just read.
+/// The functions of one stream whose results do not come from the value that the source has just read. An error behind
+/// them cannot name the source's position.
 const AWAY: [&str; 6] = ["buffer", "prefix", "reduce", "repeat", "spill", "window"];
 
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 48;
 
-/// More nodes than any call adds to the graph, with the sink.
+/// More nodes than any call adds to the graph, including the sink.
 const MAX_NODES_OF_A_CALL: usize = 8;
 
 /// The maximum number of values in a window.
@@ -64,7 +65,7 @@ enum Flow {
     Shared(Stream<Value>),
 }
 
-/// The fields of a stream's values that the program may look at; `None` for the whole values.
+/// The fields of a stream's values that the program may use; `None` for the whole values.
 type Fields = Option<Vec<String>>;
 
 /// Calls the same methods on a chain as on a shared stream.
@@ -133,11 +134,11 @@ struct Compiler<'a> {
     flows: HashMap<String, Option<Flow>>,
     /// The input of the source at each offset of the text.
     places: HashMap<usize, Place>,
-    /// The position of the source whose values pass a node as they are read.
+    /// For each node that processes values as they are read, the position of their source.
     positions: HashMap<NodeId, Position>,
     /// The number of inputs taken so far.
     taken: usize,
-    /// Whether everything is read a second time.
+    /// Whether the compiler is inside a `reread`, whose sources read their inputs again.
     rereading: bool,
 }
 
@@ -150,22 +151,22 @@ struct Call<'a> {
     arguments: &'a [Expr],
 }
 
-/// The bytes of a value that cost as much as a step.
+/// The number of bytes of a value that count as one step.
 const BYTES_OF_A_STEP: usize = 4096;
 
-/// The place of an error in a formula, and the counter of its steps.
+/// The position for an error of a formula, and the counter for its steps.
 #[derive(Clone)]
 struct At {
-    /// The position of the source, if the value is one that it has just read.
+    /// The position of the source, if the formula computes from the value just read.
     position: Option<Position>,
-    dear: Dear,
+    uncounted: UncountedSteps,
 }
 
 impl At {
     /// Counts the steps of a long value.
     #[inline]
     fn count(&self, value: &Value) {
-        count(&self.dear, value.bytes());
+        count(&self.uncounted, value.bytes());
     }
 
     #[cold]
@@ -186,7 +187,7 @@ impl<'a> Compiler<'a> {
         self.flows.insert(name.to_owned(), Some(flow));
     }
 
-    /// Compiles a stream, of whose values the program may look at the `wanted` fields.
+    /// Compiles a stream. The program may use the `wanted` fields of its values.
     fn stream(&mut self, expr: &'a Expr, wanted: Fields) -> Result<Flow, Problem> {
         match &expr.kind {
             Kind::Name(name) => self.named(name, expr),
@@ -233,7 +234,7 @@ impl<'a> Compiler<'a> {
             Some(chain) => return Ok(chain.take().expect("a chain has one reader")),
             None => {}
         }
-        // During a second reading, names are compiled where they are used, in a set of their own.
+        // Inside a `reread`, a name is compiled again where it is used, separately from the first reading.
         let before = self.written.definitions.iter().find(|definition| {
             definition.name == name && definition.value.span.end <= expr.span.start && self.rereading
         });
@@ -291,9 +292,9 @@ impl<'a> Compiler<'a> {
         let x = self.stream(&call.arguments[0], call.wanted(wanted))?;
         let position = self.positions.get(&x.node()).cloned();
         let at = match (call.name, &x) {
-            // Values wait in front of this actor, while the source may go on.
-            ("reduce", Flow::Shared(_)) => At { position: None, dear: self.program.dear() },
-            _ => At { position: position.clone(), dear: self.program.dear() },
+            // Values may wait in front of this actor while the source reads on.
+            ("reduce", Flow::Shared(_)) => At { position: None, uncounted: self.program.uncounted() },
+            _ => At { position: position.clone(), uncounted: self.program.uncounted() },
         };
         let flow = call.on(x, at)?;
         if let (false, Some(position)) = (AWAY.contains(&call.name), position) {
@@ -344,10 +345,10 @@ impl<'a> Compiler<'a> {
         self.places.insert(call.span.start, place.clone());
         let mut source = Source::new(place, form, self.inputs.before_wait()).with_fields(wanted);
         let position = source.position();
-        let dear = self.program.dear();
+        let uncounted = self.program.uncounted();
         let read = move |value: &mut Value| {
             let read = source.read(value)?;
-            count(&dear, source.bytes(value));
+            count(&uncounted, source.bytes(value));
             Ok::<bool, String>(read)
         };
         let chain = self.program.read(&call.label, read).boxed();
@@ -375,7 +376,7 @@ impl Call<'_> {
         Err(Problem::new(message, self.span.clone(), "here"))
     }
 
-    /// Returns the fields of the input's values that the program may look at, if it looks at the `wanted` ones of the output's.
+    /// Returns the fields of the input's values that the program may use, if it may use the `wanted` fields of the output's.
     fn wanted(&self, wanted: Fields) -> Fields {
         let (formulas, mut fields) = match self.name {
             "map" => (&[1][..], Vec::new()),
@@ -427,7 +428,7 @@ impl Call<'_> {
         )
     }
 
-    /// Returns an argument as a value without `it`.
+    /// Returns an argument as a value that does not depend on `it`.
     fn constant(&self, at: usize) -> Result<Value, Problem> {
         let expr = &self.arguments[at];
         let mut value = Value::Empty;
@@ -539,9 +540,9 @@ impl Call<'_> {
 
 /// Counts the steps of a value of this many bytes.
 #[inline]
-fn count(dear: &Dear, bytes: usize) {
+fn count(uncounted: &UncountedSteps, bytes: usize) {
     if bytes >= BYTES_OF_A_STEP {
-        dear.set(dear.get().saturating_add((bytes / BYTES_OF_A_STEP) as u64));
+        uncounted.set(uncounted.get().saturating_add((bytes / BYTES_OF_A_STEP) as u64));
     }
 }
 

@@ -134,10 +134,10 @@ fn part(expr: &Expr, acc: bool) -> Result<Part, Problem> {
 }
 
 impl Part {
-    /// Returns the formula's value if it and the values on its way are plain; `None` for all others, and for errors.
+    /// Returns the formula's value if it and all intermediate values are plain; `None` otherwise, and for errors.
     #[inline(always)]
     fn plain<'a>(&'a self, it: &'a Value, acc: &'a Value) -> Option<Plain<'a>> {
-        // A name costs no call.
+        // Names and constants cost no call.
         match self {
             Self::It => Plain::of(it),
             Self::Acc => Plain::of(acc),
@@ -175,7 +175,7 @@ impl Part {
         }
     }
 
-    /// Returns a value that is there, and need not be computed.
+    /// Returns a value that exists already and need not be computed.
     #[inline]
     fn place<'a>(&'a self, it: &'a Value, acc: &'a Value) -> Option<&'a Value> {
         match self {
@@ -262,7 +262,7 @@ fn at<'a>(value: Cow<'a, Value>, index: &Value) -> Result<Cow<'a, Value>, String
         other => return Err(format!("{} has no index; expected a list", other.kind())),
     };
     let place = usize::try_from(*index).ok().filter(|place| *place < length);
-    let place = place.ok_or_else(|| format!("no value at {index} of a list of {length}"))?;
+    let place = place.ok_or_else(|| format!("no value at index {index} of a list of {length}"))?;
     Ok(match value {
         Cow::Borrowed(Value::List(list)) => Cow::Borrowed(&list[place]),
         Cow::Owned(Value::List(mut list)) => Cow::Owned(list.swap_remove(place)),
@@ -274,7 +274,7 @@ fn arithmetic(sign: Sign, left: &Value, right: &Value) -> Result<Value, String> 
     if let (Value::Text(left), Value::Text(right), Sign::Plus) = (left, right, sign) {
         let bytes = left.len() + right.len();
         if bytes > MAX_TEXT {
-            return Err(format!("a text of {bytes} bytes; the longest has {MAX_TEXT}"));
+            return Err(format!("a text of {bytes} bytes; expected at most {MAX_TEXT}"));
         }
         return Ok(Value::Text([&left[..], right].concat()));
     }
@@ -340,7 +340,7 @@ fn not_a_text_of_a_number(text: &[u8]) -> String {
     }
 }
 
-/// The most characters of a text in a message.
+/// The maximum number of characters of a text in a message.
 const MAX_SHOWN: usize = 48;
 
 #[cold]

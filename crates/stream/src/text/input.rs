@@ -19,7 +19,7 @@ pub(super) const MAX_RECORD: u64 = MAX_TEXT as u64;
 /// The number of bytes read at once.
 pub(super) const READ_BYTES: usize = 64 << 10;
 
-/// The inputs for sources without a file, in the order of the text.
+/// The inputs of the sources that name no file, in the order of the text.
 #[derive(Clone, Default)]
 pub struct Inputs {
     files: Vec<PathBuf>,
@@ -59,18 +59,19 @@ impl Inputs {
         Self { files, ..Self::default() }
     }
 
-    /// Provides a content, for one source. `open` opens it from its start, once for each reading.
+    /// Provides content for one source. `open` opens it from its start, once for each reading.
     ///
-    /// The program has no other access to the outside: a source that names a file is a problem, and so is a spill.
+    /// The program has no other access to the outside: a source that names a file is a [`Problem`](super::Problem), and so is
+    /// a spill.
     #[must_use]
     pub fn content(open: impl Fn() -> io::Result<Box<dyn Read>> + 'static) -> Self {
         Self { content: Some(Rc::new(open)), ..Self::default() }
     }
 
-    /// Calls `before` whenever the program is about to wait for standard input or a file: before it opens a file, and
-    /// before a read when the input has nothing at once. So a caller that gathers output can write it before the wait.
+    /// Calls `before` whenever the program may have to wait for standard input or a file: before it opens a file, and
+    /// before a read that would block. A caller that buffers output can thus write it before the wait.
     ///
-    /// An error of `before` is the error of that read.
+    /// An error of `before` becomes the error of that read.
     #[must_use]
     pub fn before_waits(self, before: impl Fn() -> io::Result<()> + 'static) -> Self {
         Self { before_wait: Some(Rc::new(before)), ..self }
@@ -93,7 +94,7 @@ impl Inputs {
         self.standard || self.is_content()
     }
 
-    /// Returns whether the program has access to one content alone.
+    /// Returns whether content from the caller is the only input.
     pub(super) fn is_content(&self) -> bool {
         self.content.is_some()
     }
@@ -117,7 +118,7 @@ pub(super) struct Source {
     place: Place,
     before_wait: Option<BeforeWait>,
     form: Form,
-    /// The fields of rows that the program may look at; `None` for all.
+    /// The fields of rows that the program may use; `None` for all.
     wanted: Option<Vec<String>>,
     open: Option<Open>,
     position: Position,
@@ -151,7 +152,7 @@ impl Source {
         Self { place, before_wait, form, wanted: None, open: None, position: Position { unit, number: Rc::default() } }
     }
 
-    /// Leaves the other fields of rows empty.
+    /// Reads only the wanted fields of rows, and leaves the others empty.
     pub(super) fn with_fields(self, wanted: Option<Vec<String>>) -> Self {
         Self { wanted, ..self }
     }
@@ -188,7 +189,7 @@ impl Source {
         }
     }
 
-    /// Returns an error with the file that has it.
+    /// Puts the name of the file in front of an error.
     #[cold]
     fn in_place(&self, error: String) -> String {
         match &self.place {
@@ -208,7 +209,7 @@ impl Source {
 }
 
 fn read_line(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>) -> Result<bool, String> {
-    // Mostly the whole line is in the buffer, and shorter than the maximum.
+    // Usually the buffer holds the whole line, which is then shorter than the maximum.
     let buffer = reader.buffer();
     if let Some(end) = memchr(b'\n', buffer) {
         line.extend_from_slice(&buffer[..end]);

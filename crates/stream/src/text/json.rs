@@ -1,4 +1,4 @@
-//! JSON, read in place of the value before it: lines of one shape reuse its memory.
+//! JSON, read over the value of the line before: lines of the same shape reuse its memory.
 
 use std::fmt;
 
@@ -18,14 +18,15 @@ fn read_within(bytes: usize, text: &[u8], value: &mut Value) -> Result<(), Strin
     read.map_err(|error| if room.is_exceeded { too_large(bytes, &error) } else { not_json(&error) })
 }
 
-/// The memory that is left for the values of a line: that of `[{},{},…` is eighty times as long.
+/// The memory that is left for the values of a line. It is limited because values may take far more memory than their
+/// text: those of `[{},{},…]` take eighty times as much.
 struct Room {
     bytes: usize,
     is_exceeded: bool,
 }
 
 impl Room {
-    /// The values for which the smallest list has memory.
+    /// The number of values for which the smallest list has memory.
     const FIRST_VALUES: usize = 4;
 
     fn take<E: Error>(&mut self, bytes: usize) -> Result<(), E> {
@@ -41,7 +42,7 @@ impl Room {
         }
     }
 
-    /// Takes the memory of a list's value, by its number in the list.
+    /// Takes the memory of a list's next value, by its number in the list.
     fn take_for_value<T, E: Error>(&mut self, number: usize) -> Result<(), E> {
         match number {
             0 => self.take(Self::FIRST_VALUES * size_of::<T>()),
@@ -54,16 +55,16 @@ impl Room {
 #[cold]
 fn too_large(bytes: usize, error: &serde_json::Error) -> String {
     format!(
-        "the values up to column {} take more than {bytes} bytes of memory: each takes {}, one with a name {}, and \
-         texts and names their length; expected less in one line: `jq -c '.[]'` writes each value of a list in a line, and \
-         `jq -c '{{a, b}}'` some fields alone",
+        "the values up to column {} take more than {bytes} bytes of memory: each takes {}, or {} with a name, plus the \
+         length of its text and name; expected less in one line: `jq -c '.[]'` writes each value of a list in a line of its \
+         own, and `jq -c '{{a, b}}'` writes only these fields",
         error.column(),
         size_of::<Value>(),
         size_of::<(String, Value)>()
     )
 }
 
-/// Returns the message of an error, with its column alone: the line is that of the input.
+/// Returns the message of an error with its column but without its line, because the caller adds the line of the input.
 #[cold]
 fn not_json(error: &serde_json::Error) -> String {
     let (message, column) = (error.to_string(), error.column());
@@ -74,7 +75,7 @@ fn not_json(error: &serde_json::Error) -> String {
     )
 }
 
-/// A value to replace.
+/// Replaces a value by the one that is read.
 struct Into<'a> {
     value: &'a mut Value,
     room: &'a mut Room,
@@ -168,7 +169,7 @@ impl<'de> Visitor<'de> for Into<'_> {
     }
 }
 
-/// A name to replace.
+/// Replaces a name by the one that is read.
 struct Name<'a> {
     name: &'a mut String,
     room: &'a mut Room,

@@ -17,7 +17,7 @@ pub(super) enum Token {
     End,
 }
 
-/// The signs. A sign that begins with another one comes before it.
+/// The signs. Longer signs come before their own beginnings, such as `==` before `=`.
 const SIGNS: [&str; 20] =
     ["==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",", ";", ".", "+", "-", "*", "/", "%", "!"];
 

@@ -4,7 +4,7 @@
 //!
 //! | stream | values |
 //! | --- | --- |
-//! | `lines()`, `json()`, `csv()`, `records(BYTES)` | the values of the next input; with `lines("FILE")`, of a file |
+//! | `lines()`, `json()`, `csv()`, `records(BYTES)` | the values of the next input or, with `lines("FILE")`, of a file |
 //! | `numbers(FIRST, LAST)` | whole numbers |
 //! | `map(x, VALUE)`, `filter(x, VALUE)` | `VALUE` computed from each `it`; the values for which `VALUE` is true |
 //! | `every(x, N)`, `every(x, N, OFFSET)`, `skip(x, N)`, `keep(x, "0(10)")` | some values, selected by position |

@@ -164,7 +164,7 @@ impl Parser {
             self.at += 1;
         }
         let mut value = match self.least() {
-            // The least number has no positive counterpart, so its sign is a part of it.
+            // `i64::MIN` has no positive counterpart, so it is parsed together with its sign.
             Some(span) if signs.last() == Some(&"-") => {
                 signs.pop();
                 self.at += 1;
@@ -179,7 +179,7 @@ impl Parser {
         Ok(value)
     }
 
-    /// Returns the span of the next token if it is the magnitude of the least number.
+    /// Returns the span of the next token if it is the magnitude of `i64::MIN`.
     fn least(&self) -> Option<Range<usize>> {
         let (token, span) = &self.tokens[self.at];
         (*token == Token::Number(i64::MIN.unsigned_abs())).then(|| span.clone())

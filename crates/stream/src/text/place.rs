@@ -1,4 +1,4 @@
-//! The places that sources read: standard input, a file, or a content of the caller's.
+//! The places that sources read: standard input, a file, or content from the caller.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,13 +9,13 @@ use std::rc::Rc;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
-/// Opens a content from its start.
+/// Opens the caller's content from its start.
 pub(super) type OpenContent = Rc<dyn Fn() -> io::Result<Box<dyn Read>>>;
 
 /// The caller's work before a wait for an input.
 pub(super) type BeforeWait = Rc<dyn Fn() -> io::Result<()>>;
 
-/// The input that a source reads.
+/// A place that a source reads.
 #[derive(Clone)]
 pub(super) enum Place {
     Standard,
@@ -33,7 +33,7 @@ impl Place {
         const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
         match self {
             Self::Standard => true,
-            // A file at standard input is opened once more, and has its own position.
+            // If standard input is a regular file, opening it by name gives an independent position.
             Self::File(path) => NAMES.iter().any(|name| path == Path::new(name)) && !self.can_be_read_again(),
             Self::Content(_) => false,
         }
@@ -43,7 +43,7 @@ impl Place {
         match self {
             Self::Standard => false,
             Self::Content(_) => true,
-            // A missing file is not read at all.
+            // A missing file counts as not readable twice; opening it fails anyway.
             Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
         }
     }
@@ -52,10 +52,10 @@ impl Place {
     pub(super) fn open(&self, before_wait: Option<&BeforeWait>) -> io::Result<Box<dyn Read>> {
         let file = match self {
             Self::Content(open) => return open(),
-            // The buffer of `io::stdin` would hide from `poll` what it holds.
+            // `poll` would not see bytes that are already in the buffer of `io::stdin`.
             Self::Standard => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             Self::File(path) => {
-                // To open a named pipe is to wait for its writer.
+                // Opening a named pipe waits for its writer.
                 before_wait.map_or(Ok(()), |before| before())?;
                 File::open(path)
                     .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-/// A file with work to do before each read that would wait.
+/// A file that runs the caller's work before each read that would wait.
 struct Polled {
     file: File,
     before_wait: BeforeWait,

@@ -1,4 +1,4 @@
-//! Plain values: numbers, truth values and texts, which are computed with in registers.
+//! Plain values: numbers, truth values and texts, which formulas compute in registers.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -92,7 +92,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// Returns how two values compare, which NaN does not; `None` if they have no order.
+    /// Returns how two values compare; `None` if values of their kinds have no order. The result for NaN is `Some(None)`.
     #[inline]
     pub(super) fn order(&self, other: &Self) -> Option<Option<Ordering>> {
         match (self, other) {
@@ -118,7 +118,7 @@ impl Comparison {
 }
 
 impl Sign {
-    /// Returns the result of arithmetic; `None` if there is none of 64 bits, or an operand is no number.
+    /// Returns the result of arithmetic; `None` if it is undefined or exceeds 64 bits, or if an operand is not a number.
     #[inline]
     pub(super) fn of(self, left: &Plain<'_>, right: &Plain<'_>) -> Option<Plain<'static>> {
         if let (Plain::Whole(left), Plain::Whole(right)) = (left, right) {
@@ -127,7 +127,7 @@ impl Sign {
                 Self::Minus => left.checked_sub(*right),
                 Self::Times => left.checked_mul(*right),
                 Self::Over => left.checked_div(*right),
-                // The one remainder whose division overflows is exact: it is 0.
+                // The division of `i64::MIN` by -1 overflows, but its remainder is 0.
                 Self::Modulo => (*right != 0).then(|| left.wrapping_rem(*right)),
             };
             return result.map(Plain::Whole);
@@ -144,7 +144,7 @@ impl Sign {
 }
 
 impl Function {
-    /// Returns the result of a call; `None` if an argument does not fit.
+    /// Returns the result of a call; `None` if an argument is of the wrong kind.
     #[inline]
     pub(super) fn of(self, first: &Plain<'_>, second: Option<&Plain<'_>>) -> Option<Plain<'static>> {
         match (self, first, second) {
@@ -161,10 +161,10 @@ impl Function {
     }
 }
 
-/// The most digits whose number always fits into 64 bits.
+/// The maximum number of digits that always fit into 64 bits.
 const DIGITS: usize = 18;
 
-/// Returns the number that a text is.
+/// Parses a text as a number.
 #[inline]
 fn number(text: &[u8]) -> Option<Plain<'static>> {
     if !(1..=DIGITS).contains(&text.len()) {
@@ -186,7 +186,7 @@ fn number_of_any_form(text: &[u8]) -> Option<Plain<'static>> {
     if let Ok(whole) = text.parse() {
         return Some(Plain::Whole(whole));
     }
-    // Words such as `inf` and `nan`, and numbers that no float holds, would go through every later sum.
+    // Words such as `inf` and `nan`, and numbers too large for a float, would spoil every later sum.
     text.parse().ok().filter(|number| f64::is_finite(*number)).map(Plain::Number)
 }
 

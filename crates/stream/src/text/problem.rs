@@ -3,13 +3,13 @@
 use std::fmt;
 use std::ops::Range;
 
-/// The reason why a text is not a program, or not one that can run.
+/// The reason why a text is not a program, or why the program cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
     /// The message: what was expected, and what was found.
     pub message: String,
-    /// The way to fix it.
+    /// Advice on how to fix it.
     pub help: Option<String>,
     /// Spans of the text in bytes, each with a label; the first span is the main one.
     pub labels: Vec<(Range<usize>, String)>,

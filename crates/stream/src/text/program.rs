@@ -75,9 +75,9 @@ impl TextProgram {
     }
 }
 
-/// A checked program over one content, which runs any number of times, on any thread.
+/// A checked program whose only input is content from the caller. It runs any number of times, on any thread.
 ///
-/// The text is parsed and its bounds are proven once. A run allocates its operators and queues, and proves nothing.
+/// The text is parsed and its bounds are proven once. Each run only allocates its operators and queues.
 ///
 /// ```
 /// use millstream_stream::text::Checked;
@@ -109,10 +109,10 @@ impl Checked {
         Ok(Self { text: program.text, written, plan })
     }
 
-    /// Prepares a run over a content. `open` opens it from its start, once for each reading.
+    /// Prepares a run over some content. `open` opens it from its start, once for each reading.
     pub fn run(&self, open: impl Fn() -> io::Result<Box<dyn Read>> + 'static) -> Running<Value> {
         let (out, _) = compile::compile(&self.text, &self.written, &Inputs::content(open))
-            .expect("the text alone decides, and it has compiled before");
+            .expect("the same text has compiled before");
         out.run_as(&self.plan).expect("a new program has not run")
     }
 }

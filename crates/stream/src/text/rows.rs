@@ -1,8 +1,8 @@
 //! Rows of CSV.
 //!
-//! A row without quotes is a line whose fields end at commas. Such rows are split here, where they are in the block that was
-//! read. All others go through the reader of the `csv` crate, which gets the input line by line, so that it holds nothing
-//! beyond its row.
+//! A row without quotes is a line whose fields end at commas. Such a row is split here if it lies in the block that was
+//! read. All other rows go through the reader of the `csv` crate. That reader gets the input line by line, so that it
+//! reads nothing beyond its row.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -20,14 +20,14 @@ pub(super) struct Rows {
     reader: csv::Reader<Lines>,
     row: csv::ByteRecord,
     header: Vec<String>,
-    /// For each column, whether the program may look at it. The fields of the others stay empty.
+    /// For each column, whether the program may use it. The fields of all other columns stay empty.
     wanted: Vec<bool>,
     /// The number of bytes in the last row.
     bytes: usize,
 }
 
 impl Rows {
-    /// Reads the header. `wanted` names the columns that the program may look at; without it, those are all.
+    /// Reads the header. `wanted` names the columns that the program may use; `None` means all columns.
     pub(super) fn open(input: Box<dyn Read>, wanted: Option<&[String]>) -> Result<Self, String> {
         let lines = Lines::new(input).map_err(|error| error.to_string())?;
         let mut reader = csv::ReaderBuilder::new().buffer_capacity(READ_BYTES).from_reader(lines);
@@ -74,17 +74,18 @@ impl Rows {
     }
 }
 
-/// An input in blocks, which the reader of rows with quotes gets line by line. None of its rows may be much longer than
-/// [`MAX_RECORD`]: a quote that is never closed would make one row of the rest.
+/// An input that is read in blocks; the reader of rows with quotes gets it line by line. No row may be much longer than
+/// [`MAX_RECORD`]: a quote that is never closed would turn the rest of the input into one row.
 ///
-/// The input ends with a newline, which ends its last row. A reader that asks for more within that row is in a quote.
+/// The reader gets one more newline at the end of the input, which ends the last row. If it asks for more within that row,
+/// the row has an open quote.
 struct Lines {
     input: Box<dyn Read>,
     block: Box<[u8]>,
     /// The part of the block that is not read yet.
     begin: usize,
     filled: usize,
-    /// The next quote and the next carriage return in the rest of the block, or the end of what is filled.
+    /// The next quote and the next carriage return in the rest of the block, or the end of its filled part.
     quote: Next,
     carriage_return: Next,
     /// The number of lines that were split here.
@@ -118,7 +119,7 @@ enum End {
     Passed,
 }
 
-/// The next place of a byte, as far as it is known.
+/// The next position of a byte, if it is known.
 struct Next {
     byte: u8,
     at: Option<usize>,
@@ -129,7 +130,7 @@ impl Next {
         Self { byte, at: None }
     }
 
-    /// Returns the first place from `begin` on, or the end of the bytes.
+    /// Returns the first position from `begin` on, or the end of the bytes.
     #[inline]
     fn from(&mut self, begin: usize, bytes: &[u8]) -> usize {
         match self.at {
@@ -140,10 +141,10 @@ impl Next {
 }
 
 impl Lines {
-    /// Allows for a row, and for what its reader takes ahead.
+    /// Enough for a row, and for the bytes that its reader takes in advance.
     const RATION: u64 = MAX_RECORD + READ_BYTES as u64;
 
-    /// Begins behind the mark with which some programs begin a file in UTF-8.
+    /// Skips the byte order mark with which some programs begin a UTF-8 file.
     fn new(input: Box<dyn Read>) -> io::Result<Self> {
         let mut this = Self {
             input,
@@ -159,7 +160,7 @@ impl Lines {
             end: End::Ahead,
             returns: 0,
         };
-        // The `csv` crate finds the mark only if a read has more than that.
+        // The `csv` crate recognises the mark only if its first read returns more bytes than the mark.
         while this.filled < MARK.len() && MARK.starts_with(&this.block[..this.filled]) && this.fill()? {}
         if this.block[..this.filled].starts_with(MARK) {
             this.begin = MARK.len();
@@ -167,15 +168,15 @@ impl Lines {
         Ok(this)
     }
 
-    /// Returns whether the next row begins at the rest of the block, if the reader has consumed this many bytes. It leaves
-    /// the newline behind a carriage return for its next row, at which it drops it.
+    /// Returns whether the next row begins at the unread part of the block, given the number of bytes that the reader has
+    /// consumed. After a carriage return, the reader consumes the newline only with the next row.
     #[inline]
     fn is_at_a_row(&self, consumed: u64) -> bool {
         let is_empty = consumed == self.given && self.last[1] != b'\r';
         is_empty || consumed + 1 == self.given && self.last == *b"\r\n"
     }
 
-    /// Reads the wanted fields of the next row, if it is in the block and has no quotes. Passes over empty lines.
+    /// Reads the wanted fields of the next row, if it is in the block and has no quotes. Skips empty lines.
     #[inline]
     fn plain_row(&mut self, wanted: &[bool], fields: &mut [(String, Value)]) -> io::Result<Option<Plain>> {
         loop {
@@ -200,7 +201,7 @@ impl Lines {
                     }
                     continue;
                 }
-                // The rest of the block has a quote, or a carriage return, which ends a row whatever comes behind it.
+                // The row has a quote, or a carriage return, which ends a row even without a newline.
                 if stop < self.filled || !self.fill()? {
                     return Ok(None);
                 }
@@ -234,7 +235,7 @@ impl Lines {
         Ok(read > 0)
     }
 
-    /// Notes that the reader gets these bytes, and counts the carriage returns that no newline follows.
+    /// Counts the bytes that the reader gets, and the carriage returns in them that no newline follows.
     fn give(&mut self, bytes: &[u8]) {
         if self.last[1] == b'\r' && bytes.first() != Some(&b'\n') {
             self.returns += 1;
@@ -248,8 +249,8 @@ impl Lines {
     }
 }
 
-/// Calls `comma` with the place of each comma from `begin` on, and returns that of the first newline; `None` if it is not before
-/// `stop`.
+/// Calls `comma` with the position of each comma from `begin` to the first newline, and returns the position of that
+/// newline; `None` if there is none before `stop`.
 #[inline(always)]
 fn newline_after_commas(bytes: &[u8], begin: usize, stop: usize, mut comma: impl FnMut(usize)) -> Option<usize> {
     let mut at = begin;
@@ -276,7 +277,7 @@ fn newline_after_commas(bytes: &[u8], begin: usize, stop: usize, mut comma: impl
     None
 }
 
-/// Returns the highest bit of each byte of a word that equals this one.
+/// Returns a word with the highest bit set in each byte that equals this one.
 #[inline(always)]
 fn places_of(byte: u8, word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -321,7 +322,7 @@ fn returns_alone(bytes: &[u8]) -> u64 {
 /// Fails if the input has ended within a quote of the row.
 #[inline]
 fn no_quote_is_open(reader: &csv::Reader<Lines>, row: &csv::ByteRecord) -> Result<(), String> {
-    // Only the reader of a last row that lacks its end asks for more than the input has.
+    // The reader asks for more than the input has only if the last row is incomplete.
     if reader.get_ref().end == End::Passed { ends_whole(reader, row) } else { Ok(()) }
 }
 
@@ -337,7 +338,7 @@ fn ends_whole(reader: &csv::Reader<Lines>, row: &csv::ByteRecord) -> Result<(), 
     ))
 }
 
-/// The names of a header's columns, by which rows have their fields.
+/// Returns the names of a header's columns, which are the names of each row's fields.
 fn names_of(header: &csv::ByteRecord) -> Result<Vec<String>, String> {
     let mut names = Vec::with_capacity(header.len());
     let mut seen = HashSet::new();
@@ -353,7 +354,7 @@ fn names_of(header: &csv::ByteRecord) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Returns the message of an error, without the numbers of the row that the reader counts.
+/// Returns the message of an error, without the reader's own row numbers.
 #[cold]
 fn not_a_row(error: &csv::Error) -> String {
     match error.kind() {
@@ -443,7 +444,7 @@ mod tests {
             let (mut found, failed) = rows(&text, &mut random, None);
             let shown = text.escape_ascii();
             if failed && !fails {
-                // The crate takes a quote that is never closed for one that is closed at the end.
+                // The crate treats an open quote as if it were closed at the end of the input.
                 assert!(text.ends_with(b"\"") || header.len() != 2, "{shown}");
                 expected.truncate(found.len());
             } else {

@@ -10,10 +10,10 @@ use crate::Stored;
 /// The maximum length of a text, in bytes.
 pub(super) const MAX_TEXT: usize = 64 << 20;
 
-/// The bytes of memory that a text or a list keeps for the value after it, however short.
+/// The bytes of memory that a text or a list keeps for the next value, even if that value is short.
 const KEPT: usize = 1 << 20;
 
-/// Gives memory back that a large value has left behind.
+/// Releases unused memory that a large value has left behind.
 #[inline]
 pub(super) fn give_back<T>(values: &mut Vec<T>) {
     if values.capacity() > KEPT / size_of::<T>() && values.capacity() / 4 > values.len() {
@@ -21,8 +21,8 @@ pub(super) fn give_back<T>(values: &mut Vec<T>) {
     }
 }
 
-/// A value of a text program. Cloning it into a value of the same kind reuses that value's memory, up to 1 MiB that it
-/// does not need.
+/// A value of a text program. Cloning it into a value of the same kind reuses that value's memory, and releases what
+/// exceeds 1 MiB if most of it is unused.
 #[derive(Debug, Default, PartialEq)]
 pub enum Value {
     /// An empty value.
@@ -94,12 +94,12 @@ impl Hash for Value {
 }
 
 impl Value {
-    /// Makes the value a key: numbers that are equal are one key, and a value that does not equal itself is an error.
+    /// Turns the value into a key: equal numbers become the same key, and NaN, which equals no value, is an error.
     pub(super) fn unify(&mut self) -> Result<(), String> {
         match self {
             Self::Number(number) if number.is_nan() => Err("a key that is NaN equals no key".to_owned()),
             Self::Number(number) => {
-                // The floats of this range are exact whole numbers.
+                // Up to 2^53, a float without a fraction is exactly a whole number.
                 let whole = *number as i64;
                 if whole as f64 == *number && whole.unsigned_abs() <= 1 << 53 {
                     *self = Self::Whole(whole);
@@ -112,7 +112,7 @@ impl Value {
         }
     }
 
-    /// Returns about how many bytes a step reads and writes with this value.
+    /// Returns roughly how many bytes an operator reads or writes for this value.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         match self {

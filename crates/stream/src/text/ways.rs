@@ -71,7 +71,7 @@ impl Written<'_> {
                 let text = room(&|path| format!("spill({path}, \"/tmp\")"));
                 vec![(text, "the values that wait are kept in that folder, as many as the disk holds".to_owned())]
             }
-            // A filter written twice is two filters, and these ways write one of them twice.
+            // These ways out write the faster path twice, and a filter that is written twice is two filters.
             Way::Align | Way::Hold if both && !is_name(fast) => Vec::new(),
             Way::Align => {
                 let text = self.with(&self.slow, &format!("align({slow}, {fast})"));

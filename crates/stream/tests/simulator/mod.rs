@@ -8,7 +8,7 @@ use millstream_stream::graph::{Graph, NodeId, Operator};
 /// A queue: the node whose values enter it, the node that takes them, and the input.
 pub(crate) type Queue = (NodeId, NodeId, usize);
 
-/// A graph in motion.
+/// A simulator of one graph.
 pub(crate) struct Simulator<'a> {
     graph: &'a Graph,
     pub(crate) queues: Vec<Queue>,
@@ -129,7 +129,7 @@ impl<'a> Simulator<'a> {
         if *operator == Operator::Sink {
             return Some(vec![next]);
         }
-        // A firing needs room as if the data let everything through.
+        // A firing needs room as if every value passed.
         let present = self.pass_down(&mut next.clone(), id, |_| true);
         let lacks_room =
             |(queue, (from, _, _)): (usize, &Queue)| present[*from] && u64::from(state[queue]) >= caps[queue];
