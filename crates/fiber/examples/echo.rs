@@ -1,7 +1,7 @@
-//! An echo server's rate under each model, beside a loop over epoll written by hand and a thread for each connection.
+//! Measures the rate of an echo server under each model, beside a hand-written epoll loop and a thread for each connection.
 //!
-//! One thread asks over all connections, as fast as the answers come. Rates are alternated, and the middle one of the rounds
-//! is shown.
+//! One thread sends requests over all connections, as fast as the answers come. The servers alternate, and the median of
+//! the rounds is shown.
 //!
 //! `cargo run --release -p millstream-fiber --example echo -- [CONNECTIONS] [ROUNDS]`
 
@@ -17,11 +17,11 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const MESSAGE: usize = 64;
-/// The size of a buffer of a server, which does not know how long messages are.
+/// The size of a server's buffer. A server does not know how long messages are.
 const BUFFER: usize = 4096;
 const ROUND: Duration = Duration::from_secs(1);
 
-/// A server of a number of connections, which returns when they are over.
+/// A server for a number of connections. It returns when all of them have ended.
 type Server = fn(StdListener, usize);
 
 /// The servers.
@@ -64,7 +64,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Thousand answers a second.
+/// Returns the rate of a server in thousands of answers a second.
 fn rate(serve: Server, connections: usize) -> io::Result<f64> {
     let listener = StdListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -74,7 +74,7 @@ fn rate(serve: Server, connections: usize) -> io::Result<f64> {
     Ok(rate)
 }
 
-/// Asks over all connections until the round is over.
+/// Sends requests over all connections until the round ends.
 fn ask(address: SocketAddr, connections: usize) -> io::Result<f64> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut streams = Vec::new();

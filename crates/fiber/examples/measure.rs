@@ -88,7 +88,7 @@ fn below(depth: u32, body: &mut dyn FnMut()) {
     black_box(frame);
 }
 
-/// A token goes around a ring: each fiber wakes the next one and parks.
+/// Passes a token around a ring: each fiber wakes the next one and parks.
 fn ring(runtime: &Runtime, hops: u64, depth: u32) -> Duration {
     let rounds = hops / RING as u64 + 1;
     in_fiber(runtime, move || {
@@ -124,7 +124,7 @@ fn ring(runtime: &Runtime, hops: u64, depth: u32) -> Duration {
     })
 }
 
-/// A token goes around a ring of channels.
+/// Passes a token around a ring of channels.
 fn channel_ring(runtime: &Runtime, hops: u64) -> Duration {
     let rounds = hops / RING as u64 + 1;
     let (first, mut inbox) = channel(1);
@@ -148,7 +148,7 @@ fn channel_ring(runtime: &Runtime, hops: u64) -> Duration {
     time.mul_f64(hops as f64 / (rounds * RING as u64) as f64)
 }
 
-/// The time and memory of many parked fibers.
+/// Measures the time and memory of many parked fibers.
 fn parked() {
     let runtime = start(Threads::One);
     let (resident, mappings) = (memory("VmRSS:") + memory("VmPTE:"), mappings());

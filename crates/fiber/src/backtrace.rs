@@ -8,12 +8,12 @@ use crate::scheduler::core::Core;
 /// The maximum number of frames of a backtrace, the innermost ones.
 const MAX_FRAMES: usize = 96;
 
-/// The room on a stack below which the fiber takes no backtrace: several times what the unwinder needs.
+/// A fiber takes no backtrace if its stack has less room than this, which is several times what the unwinder needs.
 const MIN_ROOM: usize = 16 << 10;
 
 /// The frames on a fiber's stack at a wait. [`Display`](fmt::Display) shows a line for each.
 ///
-/// It holds addresses, so that it is cheap to take and to compare; [`frames`](Self::frames) looks up their names.
+/// A backtrace holds addresses, so it is cheap to take and to compare; [`frames`](Self::frames) looks up their names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Backtrace {
     /// Return addresses, the innermost first.
@@ -46,7 +46,7 @@ impl Backtrace {
         Some(Backtrace { addresses: addresses.into() })
     }
 
-    /// The frames, the innermost first: those of the code that waits, without this crate's on both sides of it.
+    /// Returns the frames of the code that waits, the innermost first, without the frames of this crate on both sides.
     ///
     /// The first call reads the program's debug information, which takes up to seconds for a large program, and memory until
     /// [`forget_symbols`](Self::forget_symbols).
@@ -68,7 +68,7 @@ impl Backtrace {
         let first = frames.iter().position(|frame| !frame.is_of_wait()).unwrap_or(frames.len());
         frames.drain(..first);
         let root = frames.iter().position(Frame::is_of_root).unwrap_or(frames.len());
-        // The functions between the root and the body are of this crate and of the standard library.
+        // The functions between the root and the body belong to this crate and to the standard library.
         let last = frames[..root].iter().rposition(|frame| !frame.is_of_wait());
         frames.truncate(last.map_or(0, |last| last + 1));
         frames
@@ -80,29 +80,29 @@ impl Backtrace {
     }
 }
 
-/// The folder of this crate's sources, as debug information has it.
+/// The folder of this crate's sources, as debug information names it.
 const SOURCES: &str = file!().split_at(file!().len() - "backtrace.rs".len()).0;
 
-/// The folders of the standard library's sources, as debug information has them.
+/// The folders of the standard library's sources, as debug information names them.
 const STD_SOURCES: [&str; 3] = ["/library/core/src/", "/library/std/src/", "/library/alloc/src/"];
 
-// Debug information of lines alone has the names of functions without their paths, so that the file tells whose they are; and
-// without any, the name has the path.
+// Debug information of lines alone names functions without their paths, but has the file, which shows where a function belongs.
+// Without any debug information, the name of a function includes its path.
 impl Frame {
-    /// Whether the function is of one of these crates, or its file in one of these folders.
+    /// Returns whether the function belongs to one of these crates, or its file lies in one of these folders.
     fn is_of(&self, crates: &[&str], folders: &[&str]) -> bool {
         let name = self.function.trim_start_matches(['<', '&']);
         let place = self.place.as_deref().unwrap_or_default();
         crates.iter().any(|known| name.starts_with(known)) || folders.iter().any(|known| place.contains(known))
     }
 
-    /// At the inner end of each stack: the code that takes the backtrace and suspends the fiber. At the outer end, code of
-    /// the same crates calls the body.
+    /// Returns whether the frame may be at the inner end of a stack, where code takes the backtrace and suspends the fiber.
+    /// At the outer end, code of the same crates calls the body.
     fn is_of_wait(&self) -> bool {
         self.is_of(&["backtrace::", "millstream_fiber::"], &["/backtrace-0.", SOURCES]) || self.is_of_std()
     }
 
-    /// Towards the outer end: the code that calls the fiber's body.
+    /// Returns whether the frame is at the outer end of a stack, where code calls the fiber's body.
     fn is_of_root(&self) -> bool {
         self.is_of(&["millstream_fiber::spawn::", "corosensei::"], &[&format!("{SOURCES}spawn.rs"), "/corosensei-0."])
     }

@@ -30,7 +30,7 @@ use crate::scheduler::state::{Phase, Reason};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Dump {
-    /// The fibers, in the order of their numbers: those that fibers of one worker spawned are in the order of their spawns.
+    /// The fibers, in the order of their numbers. Fibers that were spawned on one worker are in the order of their spawns.
     pub fibers: Vec<FiberReport>,
 }
 
@@ -51,8 +51,8 @@ pub struct FiberReport {
     /// The depth to which the fiber's stack has been touched, in bytes, rounded up to pages; `None` before the start.
     /// On a reused stack this includes the depth that earlier fibers reached.
     pub stack_used_bytes: Option<usize>,
-    /// The fiber's backtrace, if the dump [has them](crate::Runtime::dump_with_backtraces) and the fiber waits. Equal ones are
-    /// shared.
+    /// The fiber's backtrace, if the dump [has backtraces](crate::Runtime::dump_with_backtraces) and the fiber waits. Equal
+    /// backtraces are shared.
     pub backtrace: Option<Arc<Backtrace>>,
 }
 
@@ -81,7 +81,7 @@ pub enum State {
 const MAX_BACKTRACES: usize = 10_000;
 
 impl Dump {
-    /// `limit`: for how long backtraces are waited for, if they are wanted.
+    /// Reports all live fibers. With a `limit`, also asks for backtraces, and waits for them for at most that time.
     #[track_caller]
     pub(crate) fn of(shared: &Arc<Shared>, limit: Option<Duration>) -> Self {
         let mut cores = shared.fibers.all();
@@ -98,7 +98,7 @@ impl Dump {
             backtrace: None,
         };
         cores.retain(|core| core.state.phase() != Phase::Ended);
-        // Backtraces are taken after this: they deepen the stacks.
+        // Backtraces are taken after the reports, because they deepen the stacks.
         let mut fibers: Vec<_> = cores.iter().map(report).collect();
         if let Some(limit) = limit {
             let waits = |report: &FiberReport| matches!(report.state, State::Waiting { .. });

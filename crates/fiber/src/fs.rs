@@ -1,9 +1,9 @@
 //! Files whose reads and writes suspend the fiber.
 //!
-//! A file is never "not ready", so [models](crate::IoModel) that wait for readiness are of no help: what blocks a read of a
-//! file is the disk. Under [`Completion`](crate::IoModel::Completion) the kernel reads while the fiber waits, and a
-//! worker hands over the operations of all its fibers at once. Under the others, a read of cached data is done at once where
-//! the kernel can tell (`RWF_NOWAIT`), and everything else is a [blocking call](crate::blocking()).
+//! A file always counts as ready, even if a read has to wait for the disk, so waiting for readiness does not help. Under the
+//! [model](crate::IoModel) [`Completion`](crate::IoModel::Completion), the kernel reads while the fiber waits, and a worker
+//! submits the operations of all its fibers at once. Under the other models, a read of cached data returns at once if the
+//! kernel can tell that it is cached (`RWF_NOWAIT`), and everything else is a [blocking call](crate::blocking()).
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -22,9 +22,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Pipes and terminals belong to [`process`](crate::process); a `File` of one of them keeps a thread for each read, except
-//! under [`Completion`](crate::IoModel::Completion). Until the read ends, neither a cancellation nor the end of the runtime
-//! has an effect on it.
+//! For pipes and terminals, use [`process`](crate::process). A `File` of a pipe or terminal occupies a thread for each read,
+//! except under [`Completion`](crate::IoModel::Completion), and neither a cancellation nor the end of the runtime ends the
+//! read.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IoSliceMut, Read, Seek, SeekFrom, Write};
@@ -42,23 +42,23 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::sync::{Mutex, MutexGuard};
 
-/// The file's own position, as the kernel's calls with an offset spell it.
+/// The offset that stands for the file's own position in calls of the kernel.
 const AT_POSITION: u64 = u64::MAX;
 
-/// The most bytes of one operation, as everywhere on Linux.
+/// The maximum number of bytes of one operation on Linux.
 const MAX_BYTES: usize = 0x7fff_f000;
 
 /// A file, as [`std::fs::File`]; see the [module](self).
 #[derive(Debug)]
 pub struct File {
     inner: fs::File,
-    /// Held during operations at the position of a regular file, which all clones share: the kernel has a lock of its own for
-    /// `read` and `write`, but none for a ring.
+    /// Locked during operations at the position of a regular file, which all clones share. The kernel locks the position for
+    /// `read` and `write`, but not for a ring.
     position: Option<Arc<Mutex<()>>>,
 }
 
-/// Operations at the position of a file are atomic among all clones of the `File`. Other owners of the same open file are
-/// kept apart from them by the kernel, except under [`Completion`](crate::IoModel::Completion).
+/// Operations at the position of a file are atomic among all clones of the `File`. With other owners of the same open file,
+/// the kernel makes them atomic, except under [`Completion`](crate::IoModel::Completion).
 impl From<fs::File> for File {
     fn from(inner: fs::File) -> Self {
         let has_position = inner.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -76,16 +76,16 @@ impl File {
     /// Opens a file to read it.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::open_with(OpenOptions::new().read(true), path)
     }
 
-    /// Opens a file to write it, empty.
+    /// Creates a file for writing, or empties an existing one.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::open_with(OpenOptions::new().write(true).create(true).truncate(true), path)
@@ -94,26 +94,26 @@ impl File {
     /// Opens a file as `options` say.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         on_other_thread(|| options.open(path).map(Self::from))
     }
 
-    /// The file system's record of the file.
+    /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn metadata(&self) -> io::Result<Metadata> {
         on_other_thread(|| self.inner.metadata())
     }
 
-    /// Cuts the file or makes it longer, by zeros.
+    /// Truncates the file, or extends it with zeros.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn set_len(&self, bytes: u64) -> io::Result<()> {
         on_other_thread(|| self.inner.set_len(bytes))
@@ -122,7 +122,7 @@ impl File {
     /// Waits until data and metadata are on the disk.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn sync_all(&self) -> io::Result<()> {
         self.sync(types::FsyncFlags::empty(), Location::caller(), fs::File::sync_all)
@@ -131,7 +131,7 @@ impl File {
     /// Waits until the data are on the disk.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn sync_data(&self) -> io::Result<()> {
         self.sync(types::FsyncFlags::DATASYNC, Location::caller(), fs::File::sync_data)
@@ -151,30 +151,30 @@ impl File {
         on_other_thread(|| call(&self.inner))
     }
 
-    /// Reads from a place of the file, whose own position stays.
+    /// Reads at an offset, without moving the file's own position.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let offset = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))? as u64;
         self.read_from(buf, offset, Location::caller())
     }
 
-    /// Writes to a place of the file, whose own position stays.
+    /// Writes at an offset, without moving the file's own position.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         let offset = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))? as u64;
         self.write_to(buf, offset, Location::caller())
     }
 
-    /// Another owner of the same open file, with the same position.
+    /// Returns another owner of the same open file, with the same position.
     ///
     /// # Errors
-    /// The descriptor cannot be duplicated.
+    /// Returns an error if the descriptor cannot be duplicated.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(File { inner: self.inner.try_clone()?, position: self.position.clone() })
     }
@@ -201,7 +201,7 @@ impl File {
             Some(IoModel::NonBlocking | IoModel::Readiness) => {
                 match preadv2(&self.inner, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
                     Ok(bytes) => return Ok(bytes),
-                    // Not cached, or a file system or a kernel that cannot tell.
+                    // The data are not cached, or the file system or the kernel cannot tell.
                     Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::INTR) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -232,7 +232,7 @@ impl File {
     }
 }
 
-/// The model of the calling fiber; `None` outside of fibers.
+/// Returns the model of the calling fiber; `None` outside fibers.
 fn model() -> Option<IoModel> {
     Local::with(|_, fiber| fiber.io)
 }

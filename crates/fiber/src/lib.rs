@@ -49,17 +49,17 @@
 //! worker for [longer than 10 ms](Options::stall) is reported, and the unstarted fibers behind it go to other workers.
 //! If a fiber spawns another one and continues to compute, an idle worker takes the new fiber after about 2 ms.
 //!
-//! A worker runs its ready fibers in turn. It starts a new fiber when none is ready, and at least once in 16 turns.
-//! Started fibers come first so that few stacks are in use.
+//! A worker resumes its ready fibers one after the other; each resumption is a *turn*. It starts a new fiber when none is
+//! ready, and at least once in 16 turns. Started fibers come first so that few stacks are in use.
 //!
 //! # Thread locals
 //! All fibers of a worker share its thread locals. That is sound, but other fibers of the worker may change a value
 //! during a wait. Use [`fiber_local!`] for a value that belongs to one fiber. The modes of floating-point arithmetic, such as
-//! the direction of rounding, are the thread's as well: code that changes one must not wait before it has changed it back.
+//! the direction of rounding, belong to the thread as well: code that changes a mode must restore it before it waits.
 //!
 //! Two kinds of code expect calls on a thread to end in the reverse order of their beginning, and must not wait: code
 //! that stores a pointer to its stack in a thread local for the duration of a call (the crate `scoped-tls`), and code
-//! that holds a lock whose owner is a thread. A reentrant lock lets in every fiber of the holder's thread.
+//! that holds a lock whose owner is a thread. A reentrant lock admits every fiber of the holder's thread.
 //!
 //! # Cancellation
 //! [`JoinHandle::cancel`] asks a fiber to end. The fiber unwinds at its next wait, or in its current one: destructors
@@ -92,19 +92,20 @@
 //! Signal handlers installed without `SA_ONSTACK` run on the fiber's stack, which must have room for them.
 //!
 //! # Progress and cost
-//! Yields, parks, joins and wake-ups take no lock and allocate only when a queue grows. Spawning allocates once, and takes a
-//! short lock if other fibers are to be started as well or the spawner is a thread; sending or receiving a value takes one. A wake-up makes a system call only if the other worker sleeps. Each fiber takes about 500
-//! bytes and at least one page of stack. `examples/measure.rs` measures all of this on your machine.
+//! Yields, parks, joins and wake-ups take no lock and allocate only when a queue grows. Spawning allocates once. It takes a
+//! short lock if the worker already has an unstarted fiber, or if the spawner is a thread. Sending or receiving a value
+//! takes a short lock, too. A wake-up makes a system call only if the other worker sleeps. Each fiber takes about 500 bytes
+//! and at least one page of stack. `examples/measure.rs` measures all of this on your machine.
 //!
 //! # How it is proven
-//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`), joins, control blocks that are used
-//! again, and the end of a runtime (`src/scheduler/model.rs`). Another test explores every order
-//! in which the ends of small channels make their calls. Every test of descriptors runs under
-//! all models of waiting, and so do faults: calls that are interrupted, late, short or failed. Cancellations race with data,
-//! and no byte and no descriptor is lost. Stress tests run random fibers, whose frames carry
-//! canaries, while threads lose their processor at any instruction; others race cancellations with wake-ups, and park
-//! 100,000 fibers. Overflows, faults and foreign handlers are real ones, in child processes, with both kinds of guards.
-//! A thread that may make no system call switches fibers.
+//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`), joins, reused control blocks, and
+//! the end of a runtime (`src/scheduler/model.rs`). Another test explores every order in which the ends of small channels
+//! make their calls. Every test of descriptors runs under all models of waiting, and so do tests with faults: calls that
+//! are interrupted, late, short or failed. Tests race cancellations with data and check that no byte and no descriptor is
+//! lost. Stress tests run random fibers, whose frames carry canaries, while threads lose their processor at any
+//! instruction; others race cancellations with wake-ups, and park 100,000 fibers. Tests of overflows, faults and foreign
+//! handlers use real ones, in child processes, with both kinds of guards. One test switches fibers on a thread that may
+//! make no system call.
 //!
 //! # Source of the idea
 //! The idea comes from Joe Damato's articles on threads in Ruby 1.8, which make green threads several times faster by

@@ -1,5 +1,5 @@
 //! Loom models of the two places where a wake-up could be lost: a fiber's wait, and a worker's sleep.
-//! `scheduler/model.rs` has those of the rest of a fiber's life.
+//! `scheduler/model.rs` has the models of the rest of a fiber's life.
 //!
 //! The models explore the production source: the word of a wait, the inbox, and the event count on which a worker
 //! sleeps. A fiber is a number of waits that the model's worker runs. A lost wake-up is a deadlock, which loom reports.
@@ -85,7 +85,7 @@ fn next(inbox: &Inbox<Fiber, Doorbell>) -> Vec<Arc<Fiber>> {
         if !ready.is_empty() {
             return ready;
         }
-        // Spinning passes time, and a model has none.
+        // Spinning only passes time, which a model does not have.
         let _ = inbox.bell.sleep(key, None, SpinPolicy::NONE);
     }
 }

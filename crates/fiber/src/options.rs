@@ -134,22 +134,22 @@ impl Options {
         Options { stall, ..self }
     }
 
-    /// How fibers wait for descriptors, [`IoModel::Readiness`] by default.
+    /// Sets how fibers wait for descriptors; [`IoModel::Readiness`] by default.
     #[must_use]
     pub fn io(self, io: IoModel) -> Self {
         Options { io, ..self }
     }
 
-    /// Sets the advice in the report of an overflow: how to raise the stack. In it, `{bytes}` is the size to set, and `{KiB}`
-    /// the same in KiB. By default it names the setter of these options; a program whose users choose the size elsewhere names
-    /// their setting.
+    /// Sets the advice in the report of an overflow, which says how to enlarge the stack. `{bytes}` in the text becomes the size
+    /// to set, and `{KiB}` the same size in KiB. By default the advice names the setter of these options. A program whose users
+    /// choose the size elsewhere should name that setting instead.
     #[must_use]
     pub fn stack_setting(self, stack_setting: &'static str) -> Self {
         Options { stack_setting, ..self }
     }
 
-    /// The function that gets the runtime's [reports](Report). By default each is a line on standard error. It is
-    /// called by the runtime's own threads, which wait meanwhile; a panic of it is contained.
+    /// Sets the function that gets the runtime's [reports](Report). By default, each report becomes a line on standard
+    /// error. The runtime's own threads call the function, and wait until it returns; a panic in it is contained.
     #[must_use]
     pub fn on_report(self, on_report: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         Options { on_report: Arc::new(on_report), ..self }
@@ -163,7 +163,7 @@ impl Options {
 }
 
 impl Default for Options {
-    /// [`Threads::Workers`], one for each processor that the process may use.
+    /// Returns options with [`Threads::Workers`], one for each processor that the process may use.
     fn default() -> Self {
         Options::new(Threads::Workers(std::thread::available_parallelism().map_or(1, Into::into)))
     }

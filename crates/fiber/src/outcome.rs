@@ -1,4 +1,4 @@
-//! The outcome of a fiber: its result, on the way from the fiber to its handle.
+//! The outcome of a fiber: passes the result from the fiber to its handle.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use crate::contained::discard;
 use crate::error::JoinError;
 use crate::scope::ScopeState;
 
-/// The fiber has left no result, and its handle is there.
+/// The fiber has left no result yet, and its handle still exists.
 const OPEN: u8 = 0;
 /// The fiber has left its result, which belongs to the handle.
 const READY: u8 = 1;
 /// The handle is gone, or has taken the result.
 const DETACHED: u8 = 2;
 
-/// The place of a fiber's result. The result is dropped by the fiber, before its scope ends, or belongs to the handle.
+/// Holds a fiber's result. Either the fiber drops the result before its scope ends, or the result belongs to the handle.
 pub(crate) struct Outcome<T> {
     stage: AtomicU8,
     result: UnsafeCell<Option<Result<T, JoinError>>>,
@@ -34,23 +34,23 @@ impl<T> Outcome<T> {
         self.scope.as_ref()
     }
 
-    /// Puts the result into its place.
+    /// Stores the result.
     ///
     /// # Safety
     /// The fiber calls it, before [`leave`](Self::leave).
     pub(crate) unsafe fn put(&self, result: Result<T, JoinError>) {
-        // SAFETY: before the exchange in `leave`, the place is the fiber's.
+        // SAFETY: before the exchange in `leave`, only the fiber uses the result.
         unsafe { *self.result.get() = Some(result) };
     }
 
-    /// Leaves the result to the handle. If that is gone, this drops the result; a panic of its destructor ends here.
+    /// Leaves the result to the handle. If the handle is gone, drops the result; a panic of its destructor ends here.
     ///
     /// # Safety
     /// The fiber calls it, once.
     pub(crate) unsafe fn leave(&self) {
         // Release publishes the result to the handle; acquire pairs with the release in `detach`.
         if self.stage.swap(READY, AcqRel) == DETACHED {
-            // SAFETY: the handle is gone, so the place is still the fiber's.
+            // SAFETY: the handle is gone, so the result still belongs to the fiber.
             discard(Abandoned { outcome: self, result: unsafe { (*self.result.get()).take() } });
         }
     }
@@ -62,13 +62,13 @@ impl<T> Outcome<T> {
     pub(crate) unsafe fn take(&self) -> Result<T, JoinError> {
         // Acquire pairs with the release in `leave`.
         assert_eq!(self.stage.load(Acquire), READY, "a fiber that has ended has left a result");
-        // Relaxed: the handle alone looks at the stage from now on.
+        // Relaxed: only the handle reads the stage from now on.
         self.stage.store(DETACHED, Relaxed);
         // SAFETY: the result belongs to the handle.
         unsafe { (*self.result.get()).take() }.expect("a result is taken once")
     }
 
-    /// Ends the handle, and drops a result that is there.
+    /// Marks the handle as gone, and drops the result if the fiber has left one.
     pub(crate) fn detach(&self) {
         // Acquire pairs with the release in `leave`; release with the acquire there.
         if self.stage.load(Relaxed) != DETACHED && self.stage.swap(DETACHED, AcqRel) == READY {
@@ -78,7 +78,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// A result that its fiber's owner did not ask for. A panic counts as one of the scope.
+/// A result that no joiner has taken. If it is a panic, the scope panics at its end.
 struct Abandoned<'a, T> {
     outcome: &'a Outcome<T>,
     result: Option<Result<T, JoinError>>,

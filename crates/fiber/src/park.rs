@@ -57,8 +57,8 @@ fn park_until(deadline: Option<Instant>) -> bool {
 
 /// Waits for at least `duration`. An `unpark` during the sleep is kept for the next [`park`].
 ///
-/// A worker with other fibers to run checks its timers every 16 turns. While a fiber of the worker waits for a descriptor, timers
-/// are late by up to a millisecond more.
+/// A worker with other fibers to run checks its timers after every 16 turns of its fibers. While a fiber of the worker waits
+/// for a descriptor, timers are late by up to a millisecond more.
 #[track_caller]
 pub fn sleep(duration: Duration) {
     let fiber = current();

@@ -29,11 +29,11 @@ use crate::waiter::Waiter;
 
 /// Starts a process.
 ///
-/// A thread for [blocking calls](crate::blocking()) starts it, and ends before long. A parent-death signal
-/// (`PR_SET_PDEATHSIG`) is sent at the end of that thread, and would end the process early.
+/// A thread for [blocking calls](crate::blocking()) starts the process, and exits soon afterwards. The kernel sends a
+/// parent-death signal (`PR_SET_PDEATHSIG`) when that thread exits, which would end the process early.
 ///
 /// # Errors
-/// Those of [`Command::spawn`]; and if there are no descriptors left, in which case the process is killed.
+/// Returns the errors of [`Command::spawn`]. If no descriptors are left, returns an error and kills the process.
 #[track_caller]
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut child =
@@ -46,13 +46,14 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Runs a process to its end and returns what it wrote, as [`Command::output`]. It replaces the standard streams of
-/// `command`: its input is empty. For others, [`spawn`] the process and [wait for its output](Child::wait_with_output).
+/// Runs a process to its end and returns what it wrote, as [`Command::output`] does. Replaces the standard streams of
+/// `command`; the input is empty. If you need other streams, [`spawn`] the process and
+/// [wait for its output](Child::wait_with_output).
 ///
-/// If the fiber is cancelled or the output cannot be read, the process is killed: there is no handle of it.
+/// If the fiber is cancelled or the output cannot be read, the process is killed, because no handle of it remains.
 ///
 /// # Errors
-/// Those of [`spawn`], and of reading its output.
+/// Returns the errors of [`spawn`], and those of reading the output.
 #[track_caller]
 pub fn output(command: &mut Command) -> io::Result<Output> {
     let child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
@@ -64,7 +65,7 @@ struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // An error means that there is no record of the process, and its number may be another's.
+        // An error means that there is no record of the process, and its number may belong to another one.
         if let Ok(None) = self.0.try_wait() {
             let _ = self.0.kill();
             let _ = self.0.wait();
@@ -72,7 +73,7 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// A process that was started, as [`std::process::Child`]. Dropping it neither ends the process nor waits for it.
+/// A process that was started, like [`std::process::Child`]. Dropping it neither ends the process nor waits for it.
 #[derive(Debug)]
 pub struct Child {
     /// The pipe to its standard input, if it has one.
@@ -81,7 +82,7 @@ pub struct Child {
     pub stdout: Option<PipeReader>,
     /// The pipe from its standard error, if it has one.
     pub stderr: Option<PipeReader>,
-    /// Readable when the process has ended; `None` if the kernel gives none.
+    /// A descriptor that is readable when the process has ended; `None` if the kernel provides none.
     end: Option<Source<OwnedFd>>,
     inner: process::Child,
 }
@@ -103,7 +104,7 @@ impl Child {
         Ok(())
     }
 
-    /// The process's number.
+    /// Returns the process's number.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.id()
@@ -112,15 +113,15 @@ impl Child {
     /// Kills the process.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     pub fn kill(&mut self) -> io::Result<()> {
         self.inner.kill()
     }
 
-    /// The status of the process, if it has ended.
+    /// Returns the status of the process, if it has ended.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.inner.try_wait()
     }
@@ -128,7 +129,7 @@ impl Child {
     /// Closes its standard input, and waits for the process's end.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
@@ -144,7 +145,7 @@ impl Child {
     /// Waits for the process's end, and reads what it writes meanwhile.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         self.read_and_wait()
@@ -159,12 +160,12 @@ impl Child {
             Ok(bytes)
         };
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
-        // Both at once, since the process may wait for room in either.
+        // Both pipes are read at once, since the process may wait for room in either.
         let (stdout, stderr) = if Local::with(|_, _| ()).is_some() {
             crate::scope(|scope| -> io::Result<_> {
                 let stderr = Builder::new().spawn_scoped(scope, move || read(stderr)).map_err(io::Error::other)?;
                 let stdout = read(stdout);
-                // A reader without a result was cancelled with the runtime, or had no stack.
+                // A reader that has no result was cancelled with the runtime, or had no stack.
                 let stderr = stderr.join().unwrap_or_else(|error| Err(io::Error::other(error.to_string())));
                 Ok((stdout?, stderr?))
             })
@@ -180,10 +181,10 @@ impl Child {
     }
 }
 
-/// The longest time between two looks at a process that has no descriptor.
+/// The longest time between two checks of a process that has no descriptor.
 const MAX_STEP: Duration = Duration::from_millis(50);
 
-/// Waits for the end of a process that has no descriptor: looks again and again, less and less often.
+/// Waits for the end of a process that has no descriptor: checks it again and again, at growing intervals.
 fn wait_in_steps(process: &mut process::Child, at: &'static Location<'static>) -> io::Result<ExitStatus> {
     let waiter = Waiter::current();
     let mut step = Duration::from_millis(1);
@@ -214,7 +215,7 @@ impl PipeReader {
     /// [blocking calls](crate::blocking()).
     ///
     /// # Errors
-    /// The descriptor cannot be made non-blocking.
+    /// Returns an error if the descriptor cannot be made non-blocking.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         Ok(PipeReader { source: non_blocking(fd)? })
     }
@@ -252,7 +253,7 @@ impl PipeWriter {
     /// [blocking calls](crate::blocking()).
     ///
     /// # Errors
-    /// The descriptor cannot be made non-blocking.
+    /// Returns an error if the descriptor cannot be made non-blocking.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         Ok(PipeWriter { source: non_blocking(fd)? })
     }

@@ -116,13 +116,12 @@ impl Runtime {
         Dump::of(&self.shared, None)
     }
 
-    /// As [`dump`](Self::dump), with the backtraces of fibers that wait, up to 10,000 of them. Waits for these for `limit` at
-    /// most: a fiber whose worker is busy for longer has none in the dump, nor has one with less than 16 KiB of room on its
-    /// stack.
+    /// Like [`dump`](Self::dump), with the backtraces of up to 10,000 waiting fibers. Waits for the backtraces for at most
+    /// `limit`. A fiber has none in the dump if its worker is busy for longer, or if its stack has less than 16 KiB of room.
     ///
-    /// Each fiber takes its own: it is woken, and goes on to wait as if nothing had happened. That takes tens of microseconds of
-    /// its worker, and deepens its stack by some KiB, which can commit a page or two. Names are
-    /// looked up later, when the dump is shown.
+    /// Each fiber takes its own backtrace: it is woken, and then goes back to its wait. That takes tens of microseconds of
+    /// its worker, and deepens its stack by some KiB, which can commit a page or two. Names are looked up later, when the
+    /// dump is shown.
     ///
     /// ```
     /// use std::time::Duration;

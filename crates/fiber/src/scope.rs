@@ -221,7 +221,7 @@ impl ScopeState {
 
     #[track_caller]
     fn wait_for_all(&self) {
-        // Cancellation leaves alone the scopes of a destructor that runs because the fiber ends or unwinds. The fiber
+        // A cancellation does not reach the scopes of a destructor that runs because the fiber ends or unwinds. The fiber
         // may learn only later whether it unwinds, so this is checked after each wait.
         let is_ending = Mask::is_set();
         let _mask = Mask::new();

@@ -20,7 +20,8 @@ use crate::waiter::{Mask, Unwound};
 
 /// Spawns a fiber in the runtime of the calling fiber. Dropping the handle detaches the fiber.
 ///
-/// Costs one allocation, and no lock unless other fibers are to be started as well; [`Builder::spawn`] names the fiber and returns errors.
+/// Costs one allocation, and takes a short lock only if the worker already has an unstarted fiber. [`Builder::spawn`] names the
+/// fiber and returns errors.
 ///
 /// # Panics
 /// Panics outside a fiber, where [`Runtime::spawn`] works instead, and if the fiber [could not be spawned](SpawnError).
@@ -60,7 +61,7 @@ const OUTSIDE: &str = "called in a fiber; outside fibers, use the methods of `Ru
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Traits {
     pub(crate) name: Option<Arc<str>>,
-    /// How it waits for descriptors, if not as the runtime's options say.
+    /// How it waits for descriptors; `None` if as the runtime's options say.
     pub(crate) io: Option<IoModel>,
 }
 
@@ -91,7 +92,7 @@ impl Builder {
         Builder { traits: Traits { name: Some(name.into()), ..self.traits } }
     }
 
-    /// Has the fiber wait for descriptors in this way, whatever [`Options::io`](crate::Options::io) says.
+    /// Sets how the fiber waits for descriptors. This overrides [`Options::io`](crate::Options::io).
     pub fn io(self, io: IoModel) -> Self {
         Builder { traits: Traits { io: Some(io), ..self.traits } }
     }
@@ -136,7 +137,7 @@ impl Builder {
         let state = scope.state();
         state.enter();
         // SAFETY: the scope's function returns only when every fiber that entered has left, which a fiber does after
-        // its body and its result are gone; and it holds on to `'scope` until then.
+        // its body and its result are gone; `'scope` lasts until then.
         let spawned = unsafe { spawn_unchecked(scope.shared(), self.traits, body, Some(Arc::clone(state))) };
         match spawned {
             Ok(handle) => {
@@ -160,7 +161,7 @@ impl Builder {
     }
 }
 
-/// A fiber's function, and the place for its result: one allocation.
+/// A fiber's function and its outcome, in one allocation.
 struct Packet<F, T> {
     function: UnsafeCell<Option<F>>,
     outcome: Outcome<T>,
@@ -175,7 +176,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Packet<F, T> {
     }
 }
 
-// SAFETY: function and result are `Send`; the fiber and the handle each use what is theirs.
+// SAFETY: function and result are `Send`; the fiber and the handle each use only what belongs to them.
 unsafe impl<F: Send, T: Send> Send for Packet<F, T> {}
 
 impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
@@ -196,7 +197,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
         // SAFETY: this is the fiber, and it calls once.
         unsafe { self.outcome.leave() };
         drop(mask);
-        // From here on, function and result are gone or the handle's: what they borrow may end.
+        // From here on, function and result are gone or belong to the handle, so what they borrow may end.
         if let Some(scope) = self.outcome.scope() {
             scope.leave();
         }
@@ -225,7 +226,7 @@ where
 {
     let packet = Box::new(Packet { function: UnsafeCell::new(Some(function)), outcome: Outcome::new(scope) });
     let packet = NonNull::from(Box::leak(packet));
-    // SAFETY: the packet is there, and keeps its place.
+    // SAFETY: the packet is valid and never moves.
     let outcome = unsafe { NonNull::new_unchecked(&raw mut (*packet.as_ptr()).outcome) };
     let work: NonNull<dyn Work + '_> = packet;
     // SAFETY: this only extends the lifetime of the borrows in the packet, as the caller permits. When the packet is freed,

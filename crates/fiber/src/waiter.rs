@@ -20,11 +20,11 @@ use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::{Reason, Waiting};
 
-/// How a thread looks before it sleeps. Spinning passes time, and a model has none.
+/// How a thread spins before it sleeps. Under loom it does not, because spinning only passes time, which a model does not have.
 const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy::DEFAULT };
 
 /// A thread outside fibers that may wait.
-// Aligned so that a fiber's joiner has room for its marks.
+// Aligned so that the low bits of its address have room for the marks of a joiner.
 #[derive(Debug)]
 #[repr(align(8))]
 pub(crate) struct ThreadWaiter {
@@ -98,7 +98,7 @@ impl Waiter {
         self.block_at(reason, deadline, Location::caller());
     }
 
-    /// The same; a dump shows `at` as the location of the wait.
+    /// Like [`block`](Self::block); a dump shows `at` as the location of the wait.
     pub(crate) fn block_at(&self, reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
         match self {
             Waiter::Fiber(_) => suspend(reason, deadline, at),
@@ -106,7 +106,7 @@ impl Waiter {
         }
     }
 
-    /// Returns the means to wait for a waiter that goes into a line. Only the waiter itself may call it.
+    /// Returns the means to wait after the waiter itself has moved into a line. Only the waiter itself may call it.
     pub(crate) fn seat(&self) -> Seat {
         match self {
             Waiter::Fiber(_) => Seat { thread: None },
@@ -115,8 +115,8 @@ impl Waiter {
     }
 }
 
-/// The means to wait for the calling fiber or thread. A fiber's holds no reference, so a wait makes only the one that is
-/// in the line.
+/// The means by which the calling fiber or thread waits. For a fiber it holds no reference, so a wait takes only the
+/// reference in the line.
 pub(crate) struct Seat {
     thread: Option<Arc<ThreadWaiter>>,
 }
@@ -155,7 +155,7 @@ pub(crate) fn unwind_if_cancelled() {
     Local::with(|_, fiber| check_cancelled(fiber, std::thread::panicking()));
 }
 
-/// The time after which a cancelled fiber that cannot tell whether it unwinds looks again.
+/// The time after which a cancelled fiber that cannot tell whether it unwinds checks again.
 const RECHECK: Duration = Duration::from_millis(1);
 
 fn soon(deadline: Option<Instant>) -> Instant {
@@ -202,8 +202,8 @@ fn resumed_since(fiber: &Core, reason: Reason, at: &'static Location<'static>) -
 
 /// Lets other fibers run. Unwinds a cancelled fiber. Returns `false` outside a fiber.
 ///
-/// Inlined, as are the calls below: a processor predicts returns by the calls before them, and mispredicts those of another
-/// stack's.
+/// Inlined, as are the calls below: a processor predicts each return from the last calls, and mispredicts returns on another
+/// stack.
 #[inline]
 pub(crate) fn yield_fiber() -> bool {
     let inside = Local::with(|_, fiber| {
@@ -215,15 +215,15 @@ pub(crate) fn yield_fiber() -> bool {
     inside.is_some()
 }
 
-/// Returns whether the running fiber would unwind now if it was cancelled. `is_masked`: whether it has a mask other than the
-/// caller's.
+/// Returns whether the running fiber would unwind now if it was cancelled. `is_masked` says whether it has a mask other than
+/// the caller's.
 pub(crate) fn may_unwind(is_masked: bool) -> bool {
     !is_masked && !std::thread::panicking() && !cfg!(panic = "abort")
 }
 
-/// Keeps a cancellation from unwinding the fiber until it is dropped. Does nothing outside a fiber.
+/// While it exists, a cancellation does not unwind the fiber. Does nothing outside a fiber.
 pub(crate) struct Mask {
-    /// It stays in its fiber.
+    /// Not `Send`: a mask stays in its fiber.
     stays: PhantomData<*mut ()>,
 }
 

@@ -1,4 +1,4 @@
-//! Dumps with backtraces: each fiber that waits shows its callers, and waits on as if nothing had happened.
+//! Dumps with backtraces: each fiber that waits shows its callers, and then goes back to its wait.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -74,7 +74,7 @@ fn equal_stacks_are_one_group_with_the_callers_of_the_wait() {
         let frames = dump.fibers[1].backtrace.as_ref().unwrap().frames();
         let functions = functions(dump.fibers[1].backtrace.as_ref().unwrap());
         assert_eq!(functions[..2], ["ask_the_peer", "fetch"], "{text}");
-        // The body is the last one. Without debug information, it is a part of the function that calls it.
+        // The body is the last frame. Without debug information, it is a part of the function that calls it.
         let places: Vec<_> = frames.into_iter().filter_map(|frame| frame.place).collect();
         let has_body = functions.len() == 3 && functions[2].contains("closure");
         assert!(has_body || functions.len() == 2 && places.is_empty(), "{functions:?} {places:?}");
@@ -131,7 +131,7 @@ fn a_worker_that_computes_is_not_waited_for_beyond_the_limit() {
     assert!(dump.fibers.iter().all(|fiber| fiber.backtrace.is_none()), "{dump}");
     is_over.store(true, SeqCst);
     hog.join().unwrap();
-    // The next question has its answer.
+    // The next dump gets its answers.
     until_waiting(&runtime, 1);
     assert!(runtime.dump_with_backtraces(LIMIT).fibers[0].backtrace.is_some());
     parked.fiber().unpark();
@@ -160,7 +160,7 @@ fn a_stack_without_room_has_no_backtrace_and_does_not_overflow() {
     until_waiting(&runtime, fibers.len());
     let dump = runtime.dump_with_backtraces(LIMIT);
     let taken: Vec<bool> = dump.fibers.iter().map(|fiber| fiber.backtrace.is_some()).collect();
-    // What is left of the others is a matter of the compiler's frames.
+    // How much room the other stacks have depends on the compiler's frames.
     assert!(taken[0] && !taken[taken.len() - 1], "{taken:?}");
     fibers.iter().for_each(|fiber| fiber.fiber().unpark());
     fibers.into_iter().for_each(|fiber| fiber.join().unwrap());
@@ -187,7 +187,7 @@ fn a_fiber_may_ask_and_be_cancelled_meanwhile() {
     parked.join().unwrap();
 }
 
-/// Waits of every kind go on through dumps, and no wake-up is lost to one.
+/// Waits of every kind survive dumps, and no dump loses a wake-up.
 #[test]
 fn waits_end_as_they_should_while_dumps_are_taken() {
     let seed = seed();

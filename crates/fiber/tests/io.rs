@@ -25,7 +25,7 @@ fn tcp_pair() -> (TcpStream, TcpStream) {
     (TcpStream::from_std(one).unwrap(), TcpStream::from_std(other).unwrap())
 }
 
-/// Bytes that tell their place.
+/// Returns bytes that depend on their position.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|n| (n * 7 + n / 251) as u8).collect()
 }
@@ -251,7 +251,7 @@ fn fibers_that_share_a_file_share_its_position() {
 fn processes_end_and_their_pipes_are_read_at_the_same_time() {
     under_each_io(|runtime| {
         let fiber = runtime.spawn(|| {
-            // More than a pipe holds, to both.
+            // Both pipes get more than a pipe holds.
             let script = "head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; exit 3";
             let output = process::output(Command::new("sh").args(["-c", script])).unwrap();
             assert_eq!((output.stdout.len(), output.stderr.len(), output.status.code()), (200_000, 200_000, Some(3)));
@@ -334,7 +334,7 @@ fn a_wait_that_began_while_a_neighbour_unwound_is_cancelled_afterwards() {
         assert!(unwinding.join().is_err());
         thread::sleep(BRIEF);
         reader.cancel();
-        // The peer is there until the reader has ended: nothing but the cancellation ends its wait.
+        // The peer exists until the reader has ended, so only the cancellation ends the wait.
         assert!(reader.join().is_err());
     });
 }

@@ -63,7 +63,7 @@ fn a_cancelled_read_loses_no_data() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for io in IO_MODELS {
         for threads in [Threads::OneEach, Threads::One, Threads::Workers(2)] {
-            // A blocking wait notices a cancellation only at the end of its slice.
+            // A blocking wait notices a cancellation only when its slice of time ends.
             let values = if io == IoModel::Blocking { 100 } else { 3000 };
             let seed = millstream_verify_random::seed();
             println!("{io:?}, {threads:?}, seed {seed}");

@@ -56,8 +56,8 @@ fn switches_wake_ups_and_waits_make_no_system_call() {
     assert_eq!(output.status.code(), Some(9), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Two fibers of one worker switch back and forth after the worker's thread has given up all system calls except `read`
-/// and `write`. Any other system call kills the thread, and then nothing is written.
+/// Switches between two fibers of one worker, whose thread has given up all system calls except `read` and `write`. Any
+/// other system call kills the thread, and then nothing is written.
 #[test]
 fn the_silent_child() {
     if std::env::var_os(CHILD).is_none() {

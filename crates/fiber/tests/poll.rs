@@ -29,13 +29,13 @@ fn readable<const N: usize>(pipes: [&dyn AsFd; N], timeout: Option<Duration>) ->
 }
 
 #[test]
-fn the_descriptors_that_are_ready_are_told_and_the_others_are_not() {
+fn the_descriptors_that_are_ready_are_reported_and_the_others_are_not() {
     under_each_io(|runtime| {
         let ((one, _keep_one), (two, mut writer), (three, _keep_three)) =
             (pipe().unwrap(), pipe().unwrap(), pipe().unwrap());
         let poller = runtime.spawn(move || {
             let first = readable([&one, &two, &three], LONG);
-            // What is there is told again, and without a wait.
+            // A byte that was not read is reported again, without a wait.
             (first, readable([&one, &two], Some(Duration::ZERO)))
         });
         thread::sleep(BRIEF);
@@ -114,7 +114,7 @@ fn a_regular_file_is_always_ready_and_a_wait_beside_it_for_nothing_ends_in_time(
 }
 
 #[test]
-fn the_same_descriptor_may_stand_twice_in_a_list_and_in_the_lists_of_several_fibers() {
+fn the_same_descriptor_may_occur_twice_in_a_list_and_in_the_lists_of_several_fibers() {
     under_each_io(|runtime| {
         let (reader, mut writer) = pipe().unwrap();
         let reader = Arc::new(reader);
@@ -122,7 +122,7 @@ fn the_same_descriptor_may_stand_twice_in_a_list_and_in_the_lists_of_several_fib
             .map(|_| {
                 let reader = Arc::clone(&reader);
                 runtime.spawn(move || {
-                    // The event may come after the kernel's look at the first entry and before that at the second.
+                    // The event may come after the kernel has checked the first entry and before it checks the second.
                     let woken = readable([&*reader, &*reader], LONG);
                     (woken, readable([&*reader, &*reader], Some(Duration::ZERO)))
                 })
@@ -143,13 +143,13 @@ fn the_same_descriptor_may_stand_twice_in_a_list_and_in_the_lists_of_several_fib
 }
 
 #[test]
-fn a_poll_and_the_reads_of_a_stream_get_on_with_each_other() {
+fn a_poll_and_the_reads_of_a_stream_do_not_disturb_each_other() {
     under_each_io(|runtime| {
         let done = runtime.spawn(|| {
             let (mut near, far) = UnixStream::pair().unwrap();
             let far = Arc::new(far);
             let theirs = Arc::clone(&far);
-            // The poll comes first, and then the read; at the next byte they are the other way round.
+            // The poll comes first, and then the read; at the next byte, the read comes first.
             let poller = spawn(move || {
                 readable([&*theirs], LONG);
                 sleep(BRIEF);
@@ -183,11 +183,11 @@ fn outside_fibers_it_blocks_the_thread() {
 }
 
 #[test]
-fn a_number_without_a_descriptor_is_told_without_a_wait() {
+fn a_number_without_a_descriptor_is_reported_without_a_wait() {
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     let told = runtime.spawn(|| {
         let (reader, _writer) = pipe().unwrap();
-        // SAFETY: no descriptor has this number, so that none is used.
+        // SAFETY: no descriptor has this number, so none is used.
         let none = unsafe { std::os::fd::BorrowedFd::borrow_raw(1 << 20) };
         let mut fds = [PollFd::new(&reader, PollFlags::IN), PollFd::from_borrowed_fd(none, PollFlags::IN)];
         assert_eq!(poll(&mut fds, LONG).unwrap(), 1);

@@ -14,7 +14,7 @@ use io_models::IO_MODELS;
 use millstream_fiber::{IoModel, JoinError, Options, PollFd, PollFlags, Runtime, Threads, poll, yield_now};
 use millstream_verify_random::{Random, seed, stress};
 
-/// The descriptors that are registered with all epoll instances of the process, and the open ones.
+/// Returns the number of descriptors registered with the epoll instances of the process, and that of open descriptors.
 fn registered_and_open() -> (usize, usize) {
     let open: Vec<_> = std::fs::read_dir("/proc/self/fdinfo").unwrap().flatten().collect();
     let lines = |info: &std::fs::DirEntry| std::fs::read_to_string(info.path()).unwrap_or_default();
@@ -22,8 +22,8 @@ fn registered_and_open() -> (usize, usize) {
     (registered, open.len())
 }
 
-/// Fibers poll a token's pipe beside others, and are cancelled at any moment. Whoever finds the token takes it and puts it back,
-/// so that it would be lost with a wake-up.
+/// Lets fibers poll a token's pipe beside others, and cancels them at any moment. A fiber that finds the token takes it and puts
+/// it back. If a wake-up was lost, no fiber would take the token any more.
 fn pass_token_through_cancellations(runtime: &Runtime, random: &mut Random, rounds: usize) {
     let (reader, mut writer) = pipe().unwrap();
     writer.write_all(b"t").unwrap();
@@ -40,7 +40,7 @@ fn pass_token_through_cancellations(runtime: &Runtime, random: &mut Random, roun
                 fds.insert(1, PollFd::new(&ends.0, PollFlags::IN));
                 assert_eq!(poll(&mut fds, None).unwrap(), 1);
                 assert!(!fds[1].revents().is_empty());
-                // Another may have been faster.
+                // Another fiber may have been faster.
                 if rustix::io::read(&ends.0, &mut [0; 1]).is_ok() {
                     taken.fetch_add(1, SeqCst);
                     (&ends.1).write_all(b"t").unwrap();
@@ -79,7 +79,7 @@ fn polls_that_are_cancelled_at_any_moment_lose_no_event_and_leave_no_registratio
             let seed = seed();
             println!("{io:?}, {threads:?}, seed {seed}");
             let runtime = Runtime::start(Options::new(threads).io(io).on_report(|_| {})).unwrap();
-            // The workers' own descriptors are made with their first wait.
+            // The workers' own descriptors are created at their first wait.
             pass_token_through_cancellations(&runtime, &mut Random::new(seed), 1);
             let settled = || {
                 while runtime.live_fibers() > 0 {
@@ -91,7 +91,7 @@ fn polls_that_are_cancelled_at_any_moment_lose_no_event_and_leave_no_registratio
             let before = settled();
             pass_token_through_cancellations(&runtime, &mut Random::new(seed), rounds);
             let after = settled();
-            // The other worker may have made its own meanwhile: an epoll instance with an alarm.
+            // The other worker may have created its own meanwhile: an epoll instance with an alarm.
             assert!(after.0 <= before.0 + 2 && after.1 <= before.1 + 4, "{before:?} before, {after:?} after");
         }
     }

@@ -94,8 +94,7 @@ fn descend(world: &World, random: &mut Random, depth: u64) -> f64 {
     below + 1.0
 }
 
-/// Passes numbers through as many variables as there are registers, with a call of `pause` in each step, at a depth of
-/// some frames.
+/// Passes numbers through as many variables as there are registers, some frames deep. Calls `pause` in each step.
 #[inline(never)]
 fn mix(seed: u64, depth: u64, steps: u64, pause: &impl Fn()) -> (u64, f64) {
     let mut words: [u64; 12] = std::array::from_fn(|index| seed.rotate_left(index as u32 * 5));

@@ -9,13 +9,13 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::scheduler::bell::Alarm;
 
-/// A counter of the kernel's, made before the worker first sleeps in its poller. The poller owns it: a handle of a fiber that
-/// has ended keeps its worker's post, and no descriptor.
+/// A counter in the kernel, created before the worker first sleeps in its poller. The poller owns it: the handle of a fiber
+/// that has ended keeps its worker's post alive, but no descriptor open.
 #[derive(Debug, Default)]
 pub(crate) struct EventFd(Mutex<Weak<OwnedFd>>);
 
 impl EventFd {
-    /// Makes the descriptor. For the worker, whose poller watches it.
+    /// Creates the descriptor. Only the worker calls it, whose poller watches the descriptor.
     pub(super) fn make(&self) -> io::Result<Arc<OwnedFd>> {
         let made = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         *self.0.lock() = Arc::downgrade(&made);
@@ -25,10 +25,10 @@ impl EventFd {
 
 impl Alarm for EventFd {
     fn sound(&self) {
-        // A worker that sleeps in its poller has made the descriptor before it said so.
+        // A worker creates the descriptor before it announces that it sleeps in its poller.
         let fd = self.0.lock().upgrade();
         if let Some(fd) = fd {
-            // It is never read: each addition is an edge of its own, and the sum stays below the limit of 2^64 - 2.
+            // The counter is never read: each addition is an edge of its own, and the sum stays below the limit of 2^64 - 2.
             let _ = rustix::io::write(&*fd, &1_u64.to_ne_bytes());
         }
     }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 static ARE_PLANNED: AtomicBool = AtomicBool::new(false);
 static STATE: AtomicU64 = AtomicU64::new(0);
 
-/// The end of a call that the plan failed.
+/// The message of a call that fails as planned.
 pub(crate) const FAILURE: &str = "a planned failure";
 
-/// Begins the faults of a seed. They last until the plan is dropped; one plan at a time.
+/// Faults drawn from a seed, which last until the plan is dropped. There is one plan at a time.
 pub(crate) struct Plan(());
 
 impl Plan {
@@ -27,7 +27,7 @@ impl Drop for Plan {
     }
 }
 
-/// A number of the plan's sequence (SplitMix64).
+/// Draws the next number of the plan's sequence (SplitMix64).
 fn draw() -> u64 {
     let mut x = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -39,12 +39,12 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The calls on this thread so far.
+/// Returns the number of calls on this thread so far.
 pub(super) fn calls() -> u64 {
     CALLS.get()
 }
 
-/// Happens before each call.
+/// Runs before each call, and may delay or fail it.
 pub(super) fn before_call() -> io::Result<()> {
     CALLS.set(CALLS.get() + 1);
     if !ARE_PLANNED.load(Relaxed) {
@@ -61,7 +61,7 @@ pub(super) fn before_call() -> io::Result<()> {
     }
 }
 
-/// The length to which a buffer is cut.
+/// Returns the length to which the plan cuts a buffer.
 pub(crate) fn shorten(length: usize) -> usize {
     if ARE_PLANNED.load(Relaxed) && draw().is_multiple_of(4) { length.min(1 + draw() as usize % 3) } else { length }
 }

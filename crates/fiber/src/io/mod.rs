@@ -1,38 +1,40 @@
-//! Waiting for descriptors, under four models behind one face.
+//! Waiting for descriptors, under four models behind one interface.
 //!
 //! | file | part |
 //! | --- | --- |
 //! | `model.rs` | the models, and which one the kernel offers |
 //! | `source.rs` | a descriptor with its time limits: tries a call, and waits where it would block |
-//! | `wait.rs` | one wait, as the model of the calling fiber has it, or that of a thread |
+//! | `wait.rs` | one wait, under the model of the calling fiber, or on a thread |
 //! | `poll.rs` | a wait for one of several descriptors |
 //! | `poller.rs` | readiness: each worker's epoll instance |
 //! | `ring.rs` | completion: each worker's io_uring instance |
 //! | `alarm.rs` | the descriptor that ends a worker's sleep in its poller |
 //!
-//! # One way above the models
+//! # One loop above the models
 //! Every descriptor that can wait is non-blocking. An operation tries its call; if the call would block, the fiber waits
-//! until the descriptor is ready and tries again. So interrupted calls, peers that vanish, time limits and cancellation are
-//! handled once, in `source.rs`, and the models differ only in how they wait. A fiber that is cancelled unwinds in its wait
-//! or before its call, and never between a call that took data and the return of that data.
+//! until the descriptor is ready and tries again. Interrupted calls, vanished peers, time limits and cancellation are
+//! therefore handled once, in `source.rs`, and the models differ only in how they wait. A cancelled fiber unwinds in its
+//! wait or before its call, and never between a call that took data and the return of that data.
 //!
-//! Files are never "not ready". Their operations are [completions](IoModel::Completion), or calls on other threads.
+//! Files always count as ready. Their operations are [completions](IoModel::Completion), or calls on other threads.
 //!
 //! # Readiness without races
-//! A started fiber stays on its worker, and a worker asks its poller only between fibers. So no event is taken while a fiber
-//! runs: when a call would block and the fiber then enters the poller, an event that makes the call possible is still to
-//! come. That is why descriptors can be registered once, for edges, and no wait costs a system call beyond the call that
-//! would have blocked. A descriptor that fibers of several workers use is registered with each of their pollers.
+//! A started fiber stays on its worker, and a worker polls only between fibers, so no event is taken while a fiber runs. If
+//! a call would block and the fiber then enters the poller, the event that makes the call possible is therefore still to
+//! come. For this reason, descriptors can be registered once, edge-triggered, and a wait costs no system call beyond the
+//! call that would have blocked. A descriptor that fibers of several workers use is registered with each of their pollers.
 //!
-//! A [`poll`] does not own its descriptors, which others may close after it. So it registers them for the time of its wait
-//! alone, unless they are registered already, by a source or by another fiber's `poll`; the last one to leave ends that.
+//! A [`poll`] does not own its descriptors, which others may close afterwards. It therefore registers them only for the time
+//! of its wait, unless a source or another fiber's `poll` has registered them; the last `poll` to leave ends a registration
+//! that was made for this.
 //!
 //! # The read that would find nothing
-//! A TCP stream is empty after a read that took less than its buffer. If no question to the poller came in between, the next
-//! read waits at once, without the call that would block: its event is still to come, for the same reason. This needs two
-//! more facts. The wait before the short read ended by an event of bytes alone, since an end of the stream, an error or
-//! urgent data that was reported with them is not reported again. And all of that belongs to one [`Turn`](poller::Turn) of
-//! one poller. Other kinds of streams may return less than they hold: a Unix socket does at messages that bear descriptors.
+//! A TCP stream is empty after a read that returned less than its buffer. If the worker has not polled since, the next read
+//! waits at once, without the call that would block: its event is still to come, for the same reason. This requires two
+//! more facts. First, an event of bytes alone ended the wait before the short read, since an end of the stream, an error or
+//! urgent data that was reported with the bytes is not reported again. Second, all of this belongs to one
+//! [`Turn`](poller::Turn) of one poller. Other kinds of streams may return less than they hold: a Unix socket does so at
+//! messages that carry descriptors.
 
 mod alarm;
 #[cfg(all(test, not(loom)))]

@@ -18,20 +18,20 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Waiter, yield_fiber};
 
-/// Waits until one of several descriptors is ready, for at most `timeout`, as `poll(2)` does. Outside a fiber, it is that
-/// call.
+/// Waits until one of several descriptors is ready, for at most `timeout`, as `poll(2)` does. Outside a fiber, it makes that
+/// system call.
 ///
-/// Each entry then tells for what its descriptor is ready ([`PollFd::revents`]). Returns the number of the entries that
-/// are; 0 means that the time is over. `None` is no limit, and a timeout of zero asks without a wait. The descriptors need
-/// not be non-blocking, and may be those of [`net`](crate::net) and [`process`](crate::process). Several fibers may wait
-/// for the same descriptor. Interrupted calls begin again.
+/// Returns the number of entries that are ready; [`PollFd::revents`] of each says for what. 0 means that the time has passed.
+/// Without a `timeout` there is no limit, and a timeout of zero does not wait. The descriptors need not be non-blocking, and
+/// may be those of [`net`](crate::net) and [`process`](crate::process). Several fibers may wait for the same descriptor.
+/// Interrupted calls begin again.
 ///
-/// `PollFlags::HUP` alone does not mean that nothing is left to read: the kernel looks for bytes before it looks for writers,
-/// and the last writer may write and close in between. A read that returns 0 is the end.
+/// `PollFlags::HUP` alone does not mean that nothing is left to read: the kernel checks for bytes before it checks for
+/// writers, and the last writer may write and close in between. Only a read that returns 0 is the end.
 ///
 /// A cancelled fiber unwinds here. Under [`IoModel::Completion`] the fiber waits as under [`IoModel::Readiness`].
 ///
-/// Costs one system call if a descriptor is ready, and otherwise one more and two for each descriptor.
+/// Costs one system call if a descriptor is ready. Otherwise costs two, and two more for each descriptor.
 ///
 /// ```
 /// use std::os::fd::AsFd;
@@ -49,7 +49,7 @@ use crate::waiter::{Waiter, yield_fiber};
 /// ```
 ///
 /// # Errors
-/// Those of `poll(2)`, and of `epoll_ctl(2)` if there is no memory or no descriptor for the worker.
+/// Returns the errors of `poll(2)`, and those of `epoll_ctl(2)` if the worker gets no memory or no descriptor.
 #[track_caller]
 pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
     let at = Location::caller();
@@ -68,8 +68,8 @@ pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usi
                     yield_fiber();
                 }
                 IoModel::Readiness | IoModel::Completion => {
-                    // No descriptor was ready since the fiber runs, so the event that makes one ready is still to come
-                    // (see the module above).
+                    // No descriptor was ready, and no event is taken while the fiber runs, so the event that makes one
+                    // ready is still to come (see the module above).
                     places.enter()?;
                     Waiter::Fiber(CoreRef::clone(fiber)).block_at(Reason::Poll, deadline, at);
                 }
@@ -79,7 +79,7 @@ pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usi
     inside.unwrap_or_else(|| ask(fds, deadline))
 }
 
-/// Blocks the thread until a descriptor is ready or `until` has come, and returns the number of those that are ready.
+/// Blocks the thread until a descriptor is ready or `until` has passed, and returns the number of ready descriptors.
 fn ask(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<usize> {
     loop {
         #[cfg(all(test, not(loom)))]
@@ -96,7 +96,7 @@ fn ask(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<usize> {
     }
 }
 
-/// Blocks this thread, if it is the fiber's own, or another one, for a slice of time.
+/// Blocks a thread for a slice of time: this one if it is the fiber's own, else another one.
 fn in_slice(is_own: bool, fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
     let slice = Instant::now() + SLICE;
     let until = Some(deadline.map_or(slice, |deadline| deadline.min(slice)));
@@ -110,7 +110,7 @@ fn in_slice(is_own: bool, fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> 
     Ok(())
 }
 
-/// A fiber's entries in its worker's poller, which end with the wait, however that ends.
+/// A fiber's entries in its worker's poller. They are removed when the wait ends, even by unwinding.
 struct Places<'a, 'fd> {
     local: &'a Local,
     fiber: &'a CoreRef,

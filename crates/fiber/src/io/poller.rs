@@ -17,7 +17,7 @@ use super::alarm::EventFd;
 use super::ring::Ring;
 use crate::scheduler::core_ref::CoreRef;
 
-/// Events taken from the kernel at once.
+/// The maximum number of events taken from the kernel at once.
 const EVENTS: usize = 256;
 
 /// The mark of the alarm's event. Descriptors are never negative.
@@ -34,7 +34,7 @@ pub(crate) enum Interest {
 }
 
 impl Interest {
-    /// The events that end a wait. Errors end both kinds: the call then finds out which it is.
+    /// Returns the events that end a wait. Errors end waits in both directions, and the call that follows reports them.
     const fn events(self) -> EventFlags {
         let own = match self {
             Interest::Read => EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::PRI),
@@ -44,21 +44,21 @@ impl Interest {
     }
 }
 
-/// A registration for all events of both directions, each told once.
+/// A registration for all events of both directions, each reported once.
 const ALL_EDGES: EventFlags = Interest::Read.events().union(Interest::Write.events()).union(EventFlags::ET);
 
-/// One question of a poller to the kernel, unique in the process.
+/// One call of a poller to the kernel, with a number that is unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn(u64);
 
 impl Turn {
-    /// Turns that a poller numbers by itself.
+    /// The number of turns that a poller reserves at once.
     const BLOCK: u64 = 1 << 20;
 
-    /// No poller's turn.
+    /// A turn of no poller.
     pub(super) const NONE: Turn = Turn(0);
 
-    /// The first turn of a block that no other poller has.
+    /// Returns the first turn of a newly reserved block.
     fn first() -> Turn {
         static BLOCKS: AtomicU64 = AtomicU64::new(1);
         Turn(BLOCKS.fetch_add(1, Relaxed) * Self::BLOCK)
@@ -79,8 +79,8 @@ impl AtomicTurn {
         AtomicTurn(AtomicU64::new(turn.0))
     }
 
-    /// Relaxed, as `store`: only the worker whose poller is in this turn concludes anything from it, and its own thread
-    /// stored it.
+    /// Relaxed, like `store`: only the worker whose poller is in this turn draws a conclusion from it, and that worker's own
+    /// thread stored it.
     pub(super) fn load(&self) -> Turn {
         Turn(self.0.load(Relaxed))
     }
@@ -90,26 +90,26 @@ impl AtomicTurn {
     }
 }
 
-/// The pollers that a descriptor is registered with. Closing the last owner of the open file takes it out of them; while a
-/// clone lives, its events may wake the waiters of a later descriptor of the same number, for no reason.
+/// The pollers with which a descriptor is registered. Closing the last owner of the open file ends the registrations. While a
+/// clone lives, its events may spuriously wake the waiters of a later descriptor with the same number.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// The first one's number, or 0: mostly there is no other.
+    /// The number of the first poller, or 0. Usually there is no other.
     first: AtomicU64,
-    /// The registration with the first one. Relaxed: only that poller's thread uses it.
+    /// The registration with the first poller. Relaxed: only that poller's thread uses it.
     registration: AtomicU32,
-    /// With the alarm of each, which lives as long as the poller.
+    /// The other pollers, with the alarm of each, which lives as long as the poller.
     others: Mutex<Vec<(u64, Weak<OwnedFd>)>>,
 }
 
 impl Watch {
-    /// Whether this poller has the descriptor. Relaxed: only the poller's own thread notes its number.
+    /// Returns whether the descriptor is registered with this poller. Relaxed: only the poller's own thread notes its number.
     fn is_noted(&self, poller: u64) -> bool {
         let first = self.first.load(Relaxed);
         first == poller || (first != 0 && self.others.lock().iter().any(|&(other, _)| other == poller))
     }
 
-    /// The registration with this poller if that is the first, or else 0.
+    /// Returns the registration with this poller if it is the first, else 0.
     fn registration(&self, poller: u64) -> u32 {
         if self.first.load(Relaxed) == poller { self.registration.load(Relaxed) } else { 0 }
     }
@@ -131,11 +131,11 @@ impl Watch {
 struct Waiters {
     readers: Vec<CoreRef>,
     writers: Vec<CoreRef>,
-    /// The registration whose events are about this descriptor; those of another one are about an earlier owner of the number.
+    /// The registration whose events concern this descriptor. Events of others concern an earlier owner of the number.
     registration: u32,
-    /// The descriptor is registered for waits of [`poll`](super::poll()) alone.
+    /// Whether the descriptor is registered only for waits of [`poll`](super::poll()).
     is_for_once: bool,
-    /// The turn in which an event of bytes, and of nothing else, woke readers.
+    /// The turn in which an event of bytes alone woke readers.
     bytes_alone: Option<Turn>,
 }
 
@@ -147,7 +147,7 @@ impl Waiters {
         }
     }
 
-    /// Adds a fiber that waits for both directions, unless it is there.
+    /// Adds a fiber that waits for both directions, unless it has been added.
     fn push_once(&mut self, fiber: &CoreRef) {
         for waiters in [&mut self.readers, &mut self.writers] {
             if !waiters.iter().any(|waiter| CoreRef::ptr_eq(waiter, fiber)) {
@@ -177,7 +177,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// A poller whose sleep `alarm` ends.
+    /// Returns a poller whose sleep `alarm` ends.
     pub(crate) fn new(alarm: &EventFd) -> io::Result<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -188,17 +188,17 @@ impl Poller {
         Ok(Poller { number, alarm, epoll, waiters, events, turn: Turn::first(), registration: 0, ring: None })
     }
 
-    /// The newest question to the kernel.
+    /// Returns the latest turn.
     pub(crate) fn turn(&self) -> Turn {
         self.turn
     }
 
-    /// Whether a fiber waits for an event.
+    /// Returns whether a fiber waits for an event.
     pub(crate) fn is_in_use(&self) -> bool {
         !self.waiters.is_empty() || self.ring.as_ref().is_some_and(Ring::is_in_use)
     }
 
-    /// Has `fiber` woken when the descriptor may be ready. It may be woken for no reason.
+    /// Adds `fiber` to the waiters, to be woken when the descriptor may be ready. The wake-up may be spurious.
     ///
     /// The fiber has just found that its call would block; see the [module above](super) for why no event is missed.
     pub(super) fn enter(
@@ -212,7 +212,7 @@ impl Poller {
         if is_new {
             let mark = self.next_mark(fd);
             match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
-                // An owner of the descriptor before this one has registered it, or a `poll`.
+                // A `poll` or an earlier owner of the descriptor has registered it.
                 Err(Errno::EXIST) => epoll::modify(&self.epoll, fd, mark, ALL_EDGES)?,
                 added => added?,
             }
@@ -225,47 +225,47 @@ impl Poller {
         Ok(())
     }
 
-    /// The mark of a new registration.
+    /// Returns the mark of a new registration.
     fn next_mark(&mut self, fd: BorrowedFd<'_>) -> EventData {
         self.registration = self.registration.wrapping_add(1).max(1);
         EventData::new_u64(u64::from(self.registration) << 32 | fd.as_raw_fd() as u64)
     }
 
-    /// Has `fiber` woken when anything happens to the descriptor, until it [leaves](Self::leave_once). It may be woken for no
-    /// reason, and then enters again.
+    /// Adds `fiber` to the waiters, to be woken by any event of the descriptor until it [leaves](Self::leave_once). After a
+    /// spurious wake-up, it enters again.
     ///
     /// As for [`enter`](Self::enter), the fiber has just found that the descriptor is not ready.
     pub(super) fn enter_once(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) -> io::Result<()> {
         let mark = self.next_mark(fd);
         let is_added = match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
             Ok(()) => true,
-            // A source or another fiber has registered it, for all events as well.
+            // A source or another fiber has registered it, also for all events.
             Err(Errno::EXIST) => false,
-            // There are no events: a regular file is always ready for all that can be asked for.
+            // A regular file has no events: it is always ready for everything.
             Err(Errno::PERM) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        // The registration of the entry is left alone: events of this one say nothing about bytes to a source.
+        // The entry keeps a source's registration: events of this one tell a source nothing about bytes.
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.is_for_once |= is_added;
         waiters.push_once(fiber);
         Ok(())
     }
 
-    /// Enters again after a wake-up for no reason. The registration stays meanwhile: a new one would tell at once of a
-    /// direction that is ready and not asked for, and wake the fiber again.
+    /// Enters again after a spurious wake-up. The registration stays in between: a new one would at once report a direction
+    /// that is ready but not of interest, and wake the fiber again.
     pub(super) fn enter_again(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) -> io::Result<()> {
         match self.waiters.get_mut(&fd.as_raw_fd()) {
             Some(waiters) => {
                 waiters.push_once(fiber);
                 Ok(())
             }
-            // The last of the others that wait for it has taken the registration along.
+            // The last other waiter has ended the registration.
             None => self.enter_once(fd, fiber),
         }
     }
 
-    /// Ends the fiber's entries, if it has some.
+    /// Removes the fiber's entries, if it has any.
     pub(super) fn leave_once(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) {
         let Some(waiters) = self.waiters.get_mut(&fd.as_raw_fd()) else { return };
         waiters.readers.retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
@@ -273,18 +273,18 @@ impl Poller {
         self.remove_if_empty(fd);
     }
 
-    /// Removes the entry of a descriptor for which no fiber waits, and a registration that was for `poll` alone.
+    /// Removes the entry of a descriptor for which no fiber waits, and its registration if that was only for `poll`.
     fn remove_if_empty(&mut self, fd: BorrowedFd<'_>) {
         if self.waiters.get(&fd.as_raw_fd()).is_some_and(Waiters::are_none) {
             let is_for_once = self.waiters.remove(&fd.as_raw_fd()).is_some_and(|waiters| waiters.is_for_once);
             if is_for_once {
-                // The descriptor is open, so the registration is there.
+                // The descriptor is open, so the registration still exists.
                 let _ = epoll::delete(&self.epoll, fd);
             }
         }
     }
 
-    /// Ends the fiber's entry. Returns the turn in which an event of bytes, and of nothing else, ended the wait for a read.
+    /// Removes the fiber's entry. If an event of bytes alone ended the wait for a read, returns the turn in which it came.
     pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &CoreRef) -> Option<Turn> {
         let waiters = self.waiters.get_mut(&fd.as_raw_fd())?;
         waiters.of(interest).retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
@@ -293,7 +293,7 @@ impl Poller {
         bytes_alone
     }
 
-    /// The ring for completions.
+    /// Returns the ring for completions, which the first call creates.
     pub(super) fn ring(&mut self) -> io::Result<&mut Ring> {
         match &mut self.ring {
             Some(ring) => Ok(ring),
@@ -305,17 +305,17 @@ impl Poller {
         }
     }
 
-    /// Wakes the fibers whose descriptors are ready and whose operations are complete; with none, sleeps until there is one,
-    /// the alarm sounds, or `timeout` is over. `None` is without end.
+    /// Wakes the fibers whose descriptors are ready and those whose operations are complete. If there are none, first sleeps
+    /// until there is one, the alarm sounds, or `timeout` has passed; `None` means no limit.
     pub(crate) fn poll(&mut self, timeout: Option<Duration>) {
         let woke = self.ring.as_mut().is_some_and(Ring::turn);
         let timeout = if woke { Some(Duration::ZERO) } else { timeout };
-        // A timeout that the kernel cannot count is as good as none.
+        // A timeout beyond the kernel's range counts as no limit.
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         self.events.clear();
         self.turn = self.turn.next();
         let taken = epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref());
-        // Interrupted by a signal is the only error of a valid call, and the worker's loop comes back.
+        // A valid call fails only if a signal interrupts it, and the worker's loop then polls again.
         if taken.is_err() {
             return;
         }
@@ -329,7 +329,7 @@ impl Poller {
                     }
                 }
                 mark => {
-                    // The low half is the descriptor. The fibers that are woken end the entry.
+                    // The low half of the mark is the descriptor. The woken fibers remove the entry.
                     let Some(waiters) = self.waiters.get_mut(&(mark as RawFd)) else { continue };
                     if waiters.registration == (mark >> 32) as u32 {
                         let is_bytes_alone = flags & Interest::Read.events() == EventFlags::IN;

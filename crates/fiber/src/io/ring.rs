@@ -1,10 +1,10 @@
 //! Completion: a worker's io_uring instance.
 //!
-//! A fiber leaves its operation in the submission queue, and the worker hands over all that have gathered when it has no
-//! fiber to run, in one system call. The kernel may use an operation's buffer until the operation is complete, whatever
-//! happens to the fiber. So [`complete`] does not end before that: a fiber that is cancelled or late has its operation
-//! cancelled, and waits for *its* completion, not that of the cancellation. Buffers can therefore be borrowed, from the
-//! stack as well.
+//! A fiber puts its operation into the submission queue. When the worker has no fiber to run, it submits all gathered
+//! operations in one system call. The kernel may use an operation's buffer until the operation is complete, whatever happens
+//! to the fiber. [`complete`] therefore does not end before that: a fiber that is cancelled or late cancels its operation, and
+//! waits for the completion of the *operation*, not for that of the cancellation. Buffers can therefore be borrowed, even
+//! from the stack.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -21,13 +21,13 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Mask, Waiter, may_unwind, yield_fiber};
 
-/// Places in the submission queue. When it is full it is handed over at once.
+/// The number of entries in the submission queue. A full queue is submitted at once.
 const ENTRIES: u32 = 256;
 
 /// The mark of a cancellation's own completion.
 const CANCELLATION: u64 = u64::MAX;
 
-/// An operation that is not over.
+/// An operation whose result the fiber has not taken yet.
 struct Operation {
     fiber: CoreRef,
     result: Option<i32>,
@@ -36,18 +36,18 @@ struct Operation {
 /// See the [module](self).
 pub(crate) struct Ring {
     uring: IoUring,
-    /// By the number that the kernel gives back; free places are in `free`.
+    /// Indexed by the number that the kernel returns with a completion; unused indices are in `free`.
     operations: Vec<Option<Operation>>,
     free: Vec<usize>,
     is_behind: bool,
 }
 
-/// The operations that fibers ask for.
+/// The kinds of operations that fibers use.
 const OPERATIONS: [u8; 5] =
     [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::PollAdd::CODE, opcode::AsyncCancel::CODE];
 
-/// Whether the kernel gives this process a ring that has all operations, reads at a file's own position, and loses no
-/// completion: Linux 5.6 does.
+/// Returns whether this process can have a ring that supports all operations, reads at a file's own position, and loses no
+/// completion. Linux 5.6 provides such rings.
 pub(super) fn is_available() -> bool {
     let Ok(uring) = IoUring::new(1) else { return false };
     let mut probe = Probe::new();
@@ -62,28 +62,28 @@ impl Ring {
         Ok(Ring { uring: IoUring::new(ENTRIES)?, operations: Vec::new(), free: Vec::new(), is_behind: false })
     }
 
-    /// Readable when there are completions.
+    /// Returns the ring's descriptor, which is readable when there are completions.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the ring keeps its descriptor open, and the result borrows the ring.
         unsafe { BorrowedFd::borrow_raw(self.uring.as_raw_fd()) }
     }
 
-    /// Whether a fiber waits for a completion.
+    /// Returns whether a fiber waits for a completion.
     pub(super) fn is_in_use(&self) -> bool {
         self.free.len() < self.operations.len()
     }
 
-    /// Hands over what has gathered, and wakes the fibers whose operations are complete. `true`: there were some, or not
-    /// all could be handed over, so the worker should not sleep.
+    /// Submits the gathered operations, and wakes the fibers whose operations are complete. Returns `true` if there were
+    /// such fibers, or if some operations are not submitted yet; the worker should then not sleep.
     pub(super) fn turn(&mut self) -> bool {
         if self.is_behind {
-            // Out of memory or of room for completions: what could not be handed over is tried at the next turn.
-            // The kernel may also take a part of them, and says so by what is left.
+            // The kernel may lack memory or room for completions, or accept only some of the operations. The rest stays in
+            // the queue and is submitted at the next turn.
             self.is_behind = self.uring.submit().is_err() || !self.uring.submission().is_empty();
         }
         let mut woke = self.take_completions();
         if self.uring.submission().cq_overflow() {
-            // The kernel keeps completions for which there was no room until it is entered again.
+            // The kernel keeps completions for which there was no room until the next system call.
             let _ = self.uring.submit();
             woke |= self.take_completions();
         }
@@ -123,7 +123,7 @@ impl Ring {
         Ok(number)
     }
 
-    /// Asks for the end of an operation, which completes all the same.
+    /// Asks the kernel to cancel an operation. The operation still completes.
     fn cancel(&mut self, number: usize) -> io::Result<()> {
         let entry = opcode::AsyncCancel::new(number as u64).build().user_data(CANCELLATION);
         // SAFETY: the entry has no buffers.
@@ -143,7 +143,7 @@ impl Ring {
         Ok(())
     }
 
-    /// The result of an operation that is complete; its number is free then.
+    /// Returns the result of a complete operation, and frees its number.
     fn take(&mut self, number: usize) -> Option<i32> {
         let result = self.operations[number].as_ref()?.result?;
         self.operations[number] = None;
@@ -152,7 +152,7 @@ impl Ring {
     }
 }
 
-/// The entry that is complete when the descriptor is ready.
+/// Returns an entry that completes when the descriptor is ready.
 pub(super) fn poll_entry(fd: BorrowedFd<'_>, interest: Interest) -> squeue::Entry {
     let flags = match interest {
         Interest::Read => libc::POLLIN | libc::POLLRDHUP,
@@ -161,14 +161,14 @@ pub(super) fn poll_entry(fd: BorrowedFd<'_>, interest: Interest) -> squeue::Entr
     opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), flags as u32).build()
 }
 
-/// Has the kernel work on an operation while the fiber waits, and returns the operation's result.
+/// Has the kernel carry out an operation while the fiber waits, and returns the operation's result.
 ///
 /// # Errors
-/// Those of the operation, and [`TimedOut`](io::ErrorKind::TimedOut) if the deadline cut it short. An interrupted operation
-/// begins again.
+/// Returns the error of the operation, or [`TimedOut`](io::ErrorKind::TimedOut) if the deadline cut it short. An interrupted
+/// operation begins again.
 ///
 /// # Panics
-/// Outside of fibers.
+/// Panics outside a fiber.
 ///
 /// # Safety
 /// The descriptor and the buffers of `entry` are valid, and the buffers are not used otherwise, until this returns or
@@ -211,8 +211,8 @@ pub(crate) unsafe fn complete(
     inside.expect("a completion is waited for in a fiber")
 }
 
-/// Waits for an operation's completion, which the fiber's cancellation and the deadline bring about. Returns its result, and
-/// whether one of them came first.
+/// Waits for an operation's completion. A cancellation of the fiber, or the deadline, cuts the operation short. Returns the
+/// operation's result, and whether it was cut short.
 fn wait(
     local: &Local,
     fiber: &CoreRef,
@@ -234,7 +234,8 @@ fn wait(
         if let Some(result) = ring(&mut |ring| ring.take(number)) {
             break result;
         }
-        // Asked again each time: while a neighbour unwinds and waits, no fiber of the worker can, and `block_at` returns soon.
+        // Checked after each wait: while a neighbour waits in its unwinding, no fiber of the worker can unwind, and `block_at`
+        // returns soon.
         let is_ended = fiber.is_cancelled() && may_unwind(is_masked);
         if !is_cut_short && (is_late(deadline) || is_ended) {
             ring(&mut |ring| {

@@ -14,7 +14,7 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{unwind_if_cancelled, yield_fiber};
 
-/// The operations of one fiber in a row, without a wait, after which others run.
+/// The number of operations in a row, without a wait, after which a fiber lets others run.
 const MAX_OPERATIONS: u32 = 64;
 
 /// A non-blocking object of the standard library, whose calls wait.
@@ -24,7 +24,7 @@ pub(crate) struct Source<T> {
     watch: Watch,
     /// The turn in which a read has emptied the stream.
     emptied: AtomicTurn,
-    /// In nanoseconds; 0: without end.
+    /// In nanoseconds; 0 means no limit.
     read_timeout: AtomicU64,
     write_timeout: AtomicU64,
 }
@@ -70,7 +70,7 @@ impl<T: AsFd> Source<T> {
     /// Calls `call` until it does not block.
     ///
     /// # Errors
-    /// Those of the call, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the errors of the call, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub(crate) fn operate<R>(&self, interest: Interest, call: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         let reason = match interest {
@@ -80,7 +80,7 @@ impl<T: AsFd> Source<T> {
         self.operate_for(reason, interest, self.timeout(interest), call)
     }
 
-    /// As [`operate`](Self::operate), with the reason that a dump shows, and a time limit of its own.
+    /// Like [`operate`](Self::operate), with a time limit of its own, and the reason that a dump shows.
     #[track_caller]
     pub(crate) fn operate_for<R>(
         &self,
@@ -99,8 +99,8 @@ impl<T: AsFd> Source<T> {
         self.operate(Interest::Read, call)
     }
 
-    /// Reads up to a length from a stream of which a read takes all that is there: one that took less has emptied the stream. The
-    /// [module above](super) says when the next read then begins with its wait.
+    /// Reads up to a length from a stream whose reads return all available bytes, so a read that returns less than `length` has
+    /// emptied the stream. The [module above](super) says when the next read then begins with its wait.
     #[track_caller]
     pub(crate) fn read_all_there_is(
         &self,
@@ -116,8 +116,8 @@ impl<T: AsFd> Source<T> {
         Ok(bytes)
     }
 
-    /// Calls `call` until it does not block, after a wait if `waits_first`. Returns with the result the turn whose event ended
-    /// the last wait, as [`Wait::run`] does.
+    /// Calls `call` until it does not block, after a wait if `waits_first`. Returns its result and the turn that the last
+    /// [`Wait::run`] returned.
     #[track_caller]
     fn attempt_or_wait<R>(
         &self,
@@ -148,13 +148,13 @@ impl<T: AsFd> Source<T> {
     }
 }
 
-/// The newest turn of the worker's poller, if that is how the fiber waits.
+/// Returns the latest turn of the worker's poller, if the fiber waits under the model of readiness.
 fn worker_turn() -> Option<Turn> {
     Local::with(|local, fiber| local.poller_turn().filter(|_| fiber.io == IoModel::Readiness))?
 }
 
-/// Unwinds a cancelled fiber, and lets others run if the fiber has had many operations in a row: a peer that never lets it
-/// wait would otherwise keep the worker. This comes before the operation, so that a cancellation loses none of its data.
+/// Unwinds a cancelled fiber, and lets others run if the fiber has made many operations in a row. Otherwise a fiber whose peer
+/// never lets it wait would keep the worker. This comes before the operation, so that a cancellation loses none of its data.
 pub(crate) fn take_turns() {
     unwind_if_cancelled();
     let is_due = Local::with(|local, _| {
@@ -166,7 +166,7 @@ pub(crate) fn take_turns() {
     }
 }
 
-/// The length of a buffer. In the crate's own tests, operations take only a part of it as a plan says.
+/// Returns the length of a buffer or, in the crate's own tests, of the part that a plan lets operations use.
 #[inline]
 pub(crate) fn shortened(length: usize) -> usize {
     #[cfg(all(test, not(loom)))]
@@ -180,7 +180,7 @@ fn attempt<T, R>(call: &mut impl FnMut(&T) -> io::Result<R>, inner: &T) -> io::R
     call(inner)
 }
 
-/// In the crate's own tests, calls fail, come late, and are interrupted as a plan says.
+/// In the crate's own tests, calls fail, are late, or are interrupted as planned.
 #[cfg(all(test, not(loom)))]
 fn attempt<T, R>(call: &mut impl FnMut(&T) -> io::Result<R>, inner: &T) -> io::Result<R> {
     super::fault::before_call()?;

@@ -66,7 +66,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
     first_cause(client.map(drop), server).map(|()| is_whole)
 }
 
-/// The planned failure, where one side has failed as planned and the other sees a peer that has vanished.
+/// Returns the planned failure if one side has failed as planned and the other has seen its peer vanish.
 fn first_cause(one: io::Result<()>, other: io::Result<()>) -> io::Result<()> {
     match (one, other) {
         (Err(error), Err(planned)) if is_planned(&planned) => {
@@ -78,7 +78,7 @@ fn first_cause(one: io::Result<()>, other: io::Result<()>) -> io::Result<()> {
 }
 
 #[test]
-fn bytes_arrive_or_the_failure_is_told() {
+fn bytes_arrive_or_the_failure_is_reported() {
     let _alone = alone();
     let mut random = Random::new(seed());
     for io in MODELS {
@@ -106,7 +106,7 @@ fn bytes_arrive_or_the_failure_is_told() {
 }
 
 #[test]
-fn a_poll_tells_the_event_or_the_failure() {
+fn a_poll_reports_the_event_or_the_failure() {
     let _alone = alone();
     let mut random = Random::new(seed());
     for io in MODELS {
@@ -122,7 +122,7 @@ fn a_poll_tells_the_event_or_the_failure() {
                 });
                 let mut fds = [PollFd::new(&silent, PollFlags::IN), PollFd::new(&reader, PollFlags::IN)];
                 let polled = poll(&mut fds, Some(Duration::from_secs(60)));
-                // Open until here: a poll that sees the byte and the end together may tell of the end alone.
+                // Open until here: a poll that sees the byte and the end together may report the end alone.
                 let _writer = writing.join().unwrap()?;
                 Ok((polled?, fds.map(|fd| fd.revents())))
             });
@@ -234,17 +234,16 @@ fn readers_see_every_byte_and_the_end_whatever_came_together() {
             });
             for reader in readers {
                 let mut got = reader.join().unwrap();
-                // An urgent byte is one of the stream after all, if another follows it soon.
+                // An urgent byte becomes an ordinary byte of the stream if another urgent one follows it soon.
                 got.retain(|&byte| byte != b'!');
-                assert!(got == sent, "bytes are missing or others");
+                assert!(got == sent, "bytes are missing or wrong");
             }
         }
     }
 }
 
-/// Reads to the end of a stream, with a `pause` after each read that gets the number of bytes so
-/// far, and fails if a read waits although there is something to
-/// read. Such a read succeeds at its time limit, when it tries once more.
+/// Reads to the end of a stream, and calls `pause` with the number of bytes so far after each read. Fails if a read waits
+/// although there is something to read: such a read succeeds only at its time limit, when it tries once more.
 fn read_to_end_soon(stream: &mut TcpStream, mut pause: impl FnMut(usize)) -> Vec<u8> {
     let limit = Duration::from_secs(20);
     stream.set_read_timeout(Some(limit)).unwrap();
@@ -273,20 +272,20 @@ fn a_read_that_fills_its_buffer_is_followed_by_another() {
     let expected = sent.len();
     let reader = runtime.spawn(move || {
         let mut stream = accepted;
-        // The peer ends the stream only when all of it has been read: no other event comes before.
+        // The peer ends the stream only when all of it has been read, so no other event comes first.
         read_to_end_soon(&mut stream, |got| {
             if got == expected {
                 ended.shutdown(Shutdown::Write).unwrap();
             }
         })
     });
-    // The reader waits by then; a first read that need not wait would conclude nothing.
+    // The reader waits by then. A first read that need not wait would draw no conclusion.
     std::thread::sleep(Duration::from_millis(20));
     peer.write_all(&sent).unwrap();
     assert_eq!(reader.join().unwrap(), sent);
 }
 
-/// A clone keeps a registration in the poller when its first owner is gone and another stream has the number.
+/// A clone keeps a registration in the poller after its first owner is gone and another stream has the same number.
 #[test]
 fn events_of_an_earlier_owner_of_the_number_say_nothing_about_a_stream() {
     let _alone = alone();
@@ -307,7 +306,7 @@ fn events_of_an_earlier_owner_of_the_number_say_nothing_about_a_stream() {
             let (mut later_peer, _) = listener.accept().unwrap();
             let reader = spawn(move || (read_to_end_soon(&mut later, |_| ()), later));
             yield_now();
-            // The reader waits. One turn takes the bytes and the end of its stream, and then the bytes of the earlier one.
+            // The reader waits. One turn takes the bytes and the end of its stream, and then the bytes of the earlier stream.
             later_peer.write_all(b"all").unwrap();
             drop(later_peer);
             earlier_peer.write_all(b"more").unwrap();

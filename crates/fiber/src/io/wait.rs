@@ -1,4 +1,4 @@
-//! One wait for a descriptor: as the model of the calling fiber has it, or of the calling thread.
+//! One wait for a descriptor, under the model of the calling fiber, or on the calling thread.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,8 +17,8 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Waiter, yield_fiber};
 
-/// The longest time for which a thread that stands for a fiber blocks: as long may a cancellation take to be noticed, and
-/// others wait for a thread.
+/// The longest time for which a thread blocks on behalf of a fiber. A cancellation may go unnoticed for this time, and other
+/// fibers may wait this long for a thread.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
 /// A wait for a descriptor.
@@ -33,11 +33,11 @@ pub(super) struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Waits until the descriptor may be ready. May return for no reason. Returns the turn of the worker's poller in which an
-    /// event of bytes, and of nothing else, ended the wait for a read.
+    /// Waits until the descriptor may be ready. May return spuriously. If an event of bytes alone ended the wait for a read,
+    /// returns the turn of the worker's poller in which it came.
     ///
     /// # Errors
-    /// [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and those of the poller.
+    /// Returns [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and the errors of the poller.
     pub(super) fn run(self) -> io::Result<Option<Turn>> {
         if is_late(self.deadline) {
             return Err(io::ErrorKind::TimedOut.into());
@@ -54,7 +54,7 @@ impl Wait<'_> {
         inside.unwrap_or_else(|| self.on_thread(self.deadline).map(|_| None))
     }
 
-    /// Blocks the thread until the descriptor is ready or `until` has come; whether it is ready.
+    /// Blocks the thread until the descriptor is ready or `until` has passed. Returns whether it is ready.
     fn on_thread(&self, until: Option<Instant>) -> io::Result<bool> {
         let flags = match self.interest {
             Interest::Read => PollFlags::IN,
@@ -71,7 +71,7 @@ impl Wait<'_> {
         }
     }
 
-    /// Blocks this thread, if it is the fiber's own, or another one, for a slice of time.
+    /// Blocks a thread for a slice of time: this one if it is the fiber's own, else another one.
     fn in_slices(&self, is_own: bool) -> io::Result<()> {
         let slice = Instant::now() + SLICE;
         let until = Some(self.deadline.map_or(slice, |deadline| deadline.min(slice)));
@@ -79,7 +79,7 @@ impl Wait<'_> {
         if is_own {
             self.on_thread(until)?;
         } else {
-            // The watch stays here: it belongs to the pollers of workers.
+            // The other thread gets an empty watch, because this one belongs to the pollers of workers.
             let (watch, reason, at) = (Watch::default(), self.reason, self.at);
             blocking(move || Wait { fd, watch: &watch, interest, reason, deadline: until, at }.on_thread(until))?;
         }
@@ -107,7 +107,7 @@ pub(super) fn is_late(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| deadline <= Instant::now())
 }
 
-/// A fiber's entry in its worker's poller, which ends with the wait, however that ends.
+/// A fiber's entry in its worker's poller. It is removed when the wait ends, even by unwinding.
 struct Place<'a> {
     local: &'a Local,
     wait: &'a Wait<'a>,
@@ -132,7 +132,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Runs a call that may block the thread: here, if the thread is the fiber's own or there is no fiber, else on a thread for
+/// Runs a call that may block the thread: on this thread if it is the fiber's own or there is no fiber, else on a thread for
 /// blocking calls. Interrupted calls begin again.
 #[track_caller]
 pub(crate) fn on_other_thread<T: Send>(mut call: impl FnMut() -> io::Result<T> + Send) -> io::Result<T> {

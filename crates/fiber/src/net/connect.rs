@@ -13,13 +13,13 @@ use crate::io::{Interest, Source, on_other_thread};
 use crate::park::{deadline_after, sleep};
 use crate::scheduler::state::Reason;
 
-/// The time between two tries when a Unix listener's queue is full, of which the kernel tells nothing.
+/// The time between two tries while a Unix listener's queue is full. The kernel does not report when it has room again.
 const QUEUE_FULL: Duration = Duration::from_millis(1);
 
-/// A connected stream socket, non-blocking.
+/// Returns a connected, non-blocking stream socket.
 ///
 /// # Errors
-/// Those of the connection, and [`TimedOut`](io::ErrorKind::TimedOut).
+/// Returns the error of the connection, or [`TimedOut`](io::ErrorKind::TimedOut).
 #[track_caller]
 pub(super) fn stream(
     family: AddressFamily,
@@ -36,14 +36,14 @@ pub(super) fn stream(
                 return finish(socket);
             }
             match connect(socket, address) {
-                // An interrupted connection goes on by itself.
+                // An interrupted attempt continues in the background.
                 Err(Errno::INPROGRESS | Errno::INTR) => {
                     has_begun = true;
                     Err(io::ErrorKind::WouldBlock.into())
                 }
                 // A Unix listener's queue is full.
                 Err(Errno::AGAIN) if family == AddressFamily::UNIX => Ok(false),
-                // No port is left.
+                // No local port is left.
                 Err(Errno::AGAIN) => Err(Errno::ADDRNOTAVAIL.into()),
                 result => result.map(|()| true).map_err(io::Error::from),
             }
@@ -58,7 +58,7 @@ pub(super) fn stream(
     }
 }
 
-/// The end of a connection that has begun.
+/// Checks whether a connection attempt has succeeded, failed, or would still block.
 fn finish(socket: &OwnedFd) -> io::Result<bool> {
     sockopt::socket_error(socket)??;
     match getpeername(socket) {
@@ -68,17 +68,17 @@ fn finish(socket: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// Connects to the first of the addresses that accepts.
+/// Connects to a TCP address.
 #[track_caller]
 pub(super) fn tcp(address: &SocketAddr, timeout: Option<Duration>) -> io::Result<std::net::TcpStream> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     stream(family, address, timeout).map(std::net::TcpStream::from)
 }
 
-/// The addresses of a name, which are looked up on another thread.
+/// Looks up the addresses of a name, on another thread. There is at least one address.
 ///
 /// # Errors
-/// Those of the look-up; there is at least one address otherwise.
+/// Returns the error of the look-up.
 #[track_caller]
 pub(super) fn resolve(name: &(impl ToSocketAddrs + Sync)) -> io::Result<Vec<SocketAddr>> {
     let addresses: Vec<SocketAddr> = on_other_thread(|| name.to_socket_addrs().map(Iterator::collect))?;
@@ -88,7 +88,7 @@ pub(super) fn resolve(name: &(impl ToSocketAddrs + Sync)) -> io::Result<Vec<Sock
     Ok(addresses)
 }
 
-/// Calls `act` with each address until it succeeds; else the last error.
+/// Calls `act` with each address until it succeeds. If it never does, returns the last error.
 pub(super) fn first_of<T>(
     addresses: &[SocketAddr],
     mut act: impl FnMut(&SocketAddr) -> io::Result<T>,

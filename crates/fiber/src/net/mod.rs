@@ -1,6 +1,6 @@
 //! Sockets that suspend the fiber, with the signatures of [`std::net`] and [`std::os::unix::net`].
 //!
-//! Outside of fibers they block the thread, so one body runs everywhere. How a fiber waits is its [`IoModel`](crate::IoModel).
+//! Outside fibers they block the thread, so one body runs everywhere. A fiber's [`IoModel`](crate::IoModel) sets how it waits.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -29,20 +29,20 @@
 //! ```
 //!
 //! # Errors
-//! Those of the standard library, but for a time limit that is over: that is always
+//! Calls return the errors of the standard library, except that a time limit always ends in
 //! [`TimedOut`](std::io::ErrorKind::TimedOut). No call fails with `WouldBlock` or `Interrupted`.
 //!
 //! # Cost
-//! A call that need not wait is the system call and a few nanoseconds. A wait under
-//! [`Readiness`](crate::IoModel::Readiness) adds no system call to that of the worker, which asks for all its fibers at
-//! once; the first wait for a descriptor registers it, with one more.
+//! A call that need not wait costs its system call and a few nanoseconds. A wait under
+//! [`Readiness`](crate::IoModel::Readiness) adds no system call of its own, because the worker polls for all its fibers at
+//! once. Only the first wait for a descriptor adds one, which registers it.
 //!
 //! # Cancellation
-//! Every call is a wait at which a cancelled fiber unwinds, and none loses data: a fiber that unwinds has read nothing in
-//! that call. A fiber that has had 64 calls without a wait lets others run.
+//! A cancelled fiber unwinds in its next call, even if the call need not wait. No data are lost: a fiber that unwinds in a
+//! call has read nothing in it. A fiber that has made 64 calls without a wait lets others run.
 //!
 //! # Descriptors
-//! All are non-blocking and close-on-exec. `into_std` gives a blocking object back.
+//! All descriptors are non-blocking and close-on-exec. `into_std` returns a blocking object.
 
 mod connect;
 mod stream;

@@ -1,7 +1,7 @@
-//! The parts that all sockets have alike.
+//! The code that sockets have in common.
 
-/// Reading and writing, for a type with a `source` whose object the standard library reads and writes by reference. `$read`
-/// is the method of the source for reads.
+/// Implements reading and writing for a type with a `source`, whose inner object the standard library reads and writes by
+/// reference. `$read` is the method of the source for reads.
 macro_rules! stream {
     ($stream:ty, $read:ident) => {
         impl Read for &$stream {
@@ -66,42 +66,42 @@ macro_rules! stream {
     };
 }
 
-/// The way from and to the standard library's type, and the descriptor.
+/// Implements the conversions from and to the standard library's type, and access to the descriptor.
 macro_rules! wraps {
     ($wrapper:ident, $inner:ty) => {
         impl $wrapper {
-            /// Takes over an object of the standard library, and makes it non-blocking, with its clones.
+            /// Takes over an object of the standard library, and makes it and its clones non-blocking.
             ///
             /// # Errors
-            /// The descriptor cannot be made non-blocking.
+            /// Returns an error if the descriptor cannot be made non-blocking.
             pub fn from_std(inner: $inner) -> io::Result<Self> {
                 inner.set_nonblocking(true)?;
                 Ok(Self { source: Source::new(inner) })
             }
 
-            /// The object of the standard library, which blocks. So do its clones from then on: blocking is a property of
-            /// the socket, and a fiber that uses a clone blocks its worker.
+            /// Returns the object of the standard library, in blocking mode. The mode belongs to the socket, so all clones
+            /// block from then on, and a fiber that uses a clone blocks its worker.
             ///
             /// # Errors
-            /// The descriptor cannot be made blocking.
+            /// Returns an error if the descriptor cannot be made blocking.
             pub fn into_std(self) -> io::Result<$inner> {
                 let inner = self.source.into_inner();
                 inner.set_nonblocking(false)?;
                 Ok(inner)
             }
 
-            /// Another owner of the same socket.
+            /// Returns another owner of the same socket.
             ///
             /// # Errors
-            /// The descriptor cannot be duplicated.
+            /// Returns an error if the descriptor cannot be duplicated.
             pub fn try_clone(&self) -> io::Result<Self> {
                 Self::from_std(self.source.inner().try_clone()?)
             }
 
-            /// The error that the socket has, which this takes away.
+            /// Returns the socket's pending error, and clears it.
             ///
             /// # Errors
-            /// The kernel refuses to say.
+            /// Returns the error of the kernel.
             pub fn take_error(&self) -> io::Result<Option<io::Error>> {
                 self.source.inner().take_error()
             }
@@ -121,38 +121,38 @@ macro_rules! wraps {
     };
 }
 
-/// Time limits for each read and each write.
+/// Implements time limits for each read and each write.
 macro_rules! timeouts {
     ($wrapper:ident) => {
         impl $wrapper {
-            /// Limits the time of each read; `None` is no limit.
+            /// Limits the time of each read; `None` means no limit.
             ///
             /// # Errors
-            /// A limit of zero.
+            /// Returns an error for a limit of zero.
             pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
                 self.source.set_timeout(Interest::Read, timeout)
             }
 
-            /// Limits the time of each write; `None` is no limit.
+            /// Limits the time of each write; `None` means no limit.
             ///
             /// # Errors
-            /// A limit of zero.
+            /// Returns an error for a limit of zero.
             pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
                 self.source.set_timeout(Interest::Write, timeout)
             }
 
-            /// The limit of each read.
+            /// Returns the time limit of each read.
             ///
             /// # Errors
-            /// None; the signature is that of the standard library.
+            /// Never fails; the signature is that of the standard library.
             pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
                 Ok(self.source.timeout(Interest::Read))
             }
 
-            /// The limit of each write.
+            /// Returns the time limit of each write.
             ///
             /// # Errors
-            /// None; the signature is that of the standard library.
+            /// Never fails; the signature is that of the standard library.
             pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
                 Ok(self.source.timeout(Interest::Write))
             }

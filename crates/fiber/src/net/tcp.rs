@@ -20,11 +20,11 @@ timeouts!(TcpStream);
 stream!(TcpStream, read_all_there_is);
 
 impl TcpStream {
-    /// Connects to the first address that accepts. The name is looked up on [another thread](crate::blocking()); where the
-    /// address is known, [`connect_to`](Self::connect_to) does without.
+    /// Connects to the first address that accepts. The name is looked up on [another thread](crate::blocking()). If the
+    /// address is known, use [`connect_to`](Self::connect_to), which needs no look-up.
     ///
     /// # Errors
-    /// Those of the look-up, or of the last address.
+    /// Returns the error of the look-up, or that of the last address.
     #[track_caller]
     pub fn connect(address: impl ToSocketAddrs + Sync) -> io::Result<Self> {
         connect::first_of(&connect::resolve(&address)?, Self::connect_to)
@@ -33,16 +33,16 @@ impl TcpStream {
     /// Connects to an address.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns the error of the connection.
     #[track_caller]
     pub fn connect_to(address: &SocketAddr) -> io::Result<Self> {
         Ok(Self { source: Source::new(connect::tcp(address, None)?) })
     }
 
-    /// Connects to an address within a time.
+    /// Connects to an address within `timeout`.
     ///
     /// # Errors
-    /// Those of the connection, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the error of the connection, or [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn connect_timeout(address: &SocketAddr, timeout: Duration) -> io::Result<Self> {
         if timeout.is_zero() {
@@ -51,18 +51,18 @@ impl TcpStream {
         Ok(Self { source: Source::new(connect::tcp(address, Some(timeout))?) })
     }
 
-    /// The address of the other side.
+    /// Returns the address of the peer.
     ///
     /// # Errors
-    /// There is none any more.
+    /// Returns an error if the socket is not connected any more.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().peer_addr()
     }
 
-    /// The address of this side.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns the error of the kernel.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }
@@ -70,48 +70,48 @@ impl TcpStream {
     /// Closes one direction or both. Waits of other fibers in that direction end.
     ///
     /// # Errors
-    /// The connection is over already.
+    /// Returns an error if the connection has ended already.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.source.inner().shutdown(how)
     }
 
-    /// Reads without taking the data.
+    /// Reads without removing the data from the stream.
     ///
     /// # Errors
-    /// Those of a read.
+    /// Returns the errors of a read.
     #[track_caller]
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source.operate(Interest::Read, |inner| inner.peek(buf))
     }
 
-    /// Whether small writes are sent at once, and not gathered (Nagle's algorithm).
+    /// Sets whether small writes are sent at once, instead of being gathered (Nagle's algorithm).
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Returns the error of the kernel.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.source.inner().set_nodelay(nodelay)
     }
 
-    /// Whether small writes are sent at once.
+    /// Returns whether small writes are sent at once.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns the error of the kernel.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.source.inner().nodelay()
     }
 
-    /// The hops that a packet may take.
+    /// Sets the maximum number of hops of a packet.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// Returns the error of the kernel.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         self.source.inner().set_ttl(ttl)
     }
 
-    /// The hops that a packet may take.
+    /// Returns the maximum number of hops of a packet.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns the error of the kernel.
     pub fn ttl(&self) -> io::Result<u32> {
         self.source.inner().ttl()
     }
@@ -126,10 +126,10 @@ pub struct TcpListener {
 wraps!(TcpListener, net::TcpListener);
 
 impl TcpListener {
-    /// Listens at the first of the addresses that is free.
+    /// Listens on the first free address.
     ///
     /// # Errors
-    /// Those of the look-up, or of the last address.
+    /// Returns the error of the look-up, or that of the last address.
     #[track_caller]
     pub fn bind(address: impl ToSocketAddrs + Sync) -> io::Result<Self> {
         Self::from_std(net::TcpListener::bind(&*connect::resolve(&address)?)?)
@@ -138,23 +138,23 @@ impl TcpListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// Those of the standard library. A connection that its peer has given up meanwhile
-    /// ([`ConnectionAborted`](io::ErrorKind::ConnectionAborted)) is no reason to end a loop.
+    /// Returns the errors of the standard library. A loop should ignore
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted): the peer has given up before its connection was accepted.
     #[track_caller]
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = self.source.operate(Interest::Read, net::TcpListener::accept)?;
         Ok((TcpStream::from_std(stream)?, peer))
     }
 
-    /// The connections, without end.
+    /// Returns an iterator of connections, which never ends.
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
     }
 
-    /// The address at which it listens.
+    /// Returns the address on which it listens.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns the error of the kernel.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }

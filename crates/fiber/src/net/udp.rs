@@ -19,19 +19,19 @@ wraps!(UdpSocket, net::UdpSocket);
 timeouts!(UdpSocket);
 
 impl UdpSocket {
-    /// Binds the first of the addresses that is free.
+    /// Binds to the first free address.
     ///
     /// # Errors
-    /// Those of the look-up, or of the last address.
+    /// Returns the error of the look-up, or that of the last address.
     #[track_caller]
     pub fn bind(address: impl ToSocketAddrs + Sync) -> io::Result<Self> {
         Self::from_std(net::UdpSocket::bind(&*connect::resolve(&address)?)?)
     }
 
-    /// Sets the peer of [`send`](Self::send) and [`recv`](Self::recv): the first of the addresses that the kernel takes.
+    /// Sets the peer of [`send`](Self::send) and [`recv`](Self::recv) to the first address that the kernel accepts.
     ///
     /// # Errors
-    /// Those of the look-up, or of the last address.
+    /// Returns the error of the look-up, or that of the last address.
     #[track_caller]
     pub fn connect(&self, address: impl ToSocketAddrs + Sync) -> io::Result<()> {
         self.source.inner().connect(&*connect::resolve(&address)?)
@@ -40,16 +40,16 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Errors
-    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.source.operate(Interest::Write, |inner| inner.send(buf))
     }
 
-    /// Receives a datagram of the peer; what has no room in `buf` is lost.
+    /// Receives a datagram from the peer; bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
-    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source.operate(Interest::Read, |inner| inner.recv(buf))
@@ -58,25 +58,25 @@ impl UdpSocket {
     /// Sends a datagram to an address.
     ///
     /// # Errors
-    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn send_to(&self, buf: &[u8], address: &SocketAddr) -> io::Result<usize> {
         self.source.operate(Interest::Write, |inner| inner.send_to(buf, address))
     }
 
-    /// Receives a datagram and its sender; what has no room in `buf` is lost.
+    /// Receives a datagram and its sender; bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
-    /// Those of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.source.operate(Interest::Read, |inner| inner.recv_from(buf))
     }
 
-    /// The address of this side.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns the error of the kernel.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }

@@ -24,20 +24,20 @@ timeouts!(UnixStream);
 stream!(UnixStream, read_some);
 
 impl UnixStream {
-    /// Connects to a listener's path. While its queue is full, tries again each millisecond.
+    /// Connects to a listener's path. While the listener's queue is full, tries again every millisecond.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns the error of the connection.
     #[track_caller]
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path.as_ref())?;
         Ok(Self { source: Source::new(connect::stream(AddressFamily::UNIX, &address, None)?.into()) })
     }
 
-    /// Two sockets that are connected to each other.
+    /// Returns two sockets that are connected to each other.
     ///
     /// # Errors
-    /// There are no descriptors left.
+    /// Returns an error if no descriptors are left.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (one, other) = net::UnixStream::pair()?;
         Ok((Self::from_std(one)?, Self::from_std(other)?))
@@ -46,23 +46,23 @@ impl UnixStream {
     /// Closes one direction or both. Waits of other fibers in that direction end.
     ///
     /// # Errors
-    /// The connection is over already.
+    /// Returns an error if the connection has ended already.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         self.source.inner().shutdown(how)
     }
 
-    /// The address of the other side.
+    /// Returns the address of the peer.
     ///
     /// # Errors
-    /// There is none any more.
+    /// Returns an error if the socket is not connected any more.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().peer_addr()
     }
 
-    /// The address of this side.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns the error of the kernel.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }
@@ -77,10 +77,10 @@ pub struct UnixListener {
 wraps!(UnixListener, net::UnixListener);
 
 impl UnixListener {
-    /// Listens at a path, where no file may be.
+    /// Listens at a path, where no file may exist yet.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::from_std(net::UnixListener::bind(path)?)
     }
@@ -88,17 +88,17 @@ impl UnixListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// Those of the standard library.
+    /// Returns the errors of the standard library.
     #[track_caller]
     pub fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let (stream, peer) = self.source.operate(Interest::Read, net::UnixListener::accept)?;
         Ok((UnixStream::from_std(stream)?, peer))
     }
 
-    /// The address at which it listens.
+    /// Returns the address on which it listens.
     ///
     /// # Errors
-    /// The kernel refuses to say.
+    /// Returns the error of the kernel.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }

@@ -72,7 +72,7 @@ fn report_overflow(fiber: &Core, setting: &str, address: usize) {
     unsafe { libc::abort() };
 }
 
-/// Adds the advice to set a size, which stands for `{bytes}` and `{KiB}` in it.
+/// Adds the advice, in which the size to set replaces `{bytes}` and `{KiB}`.
 fn advise(mut text: Text, advice: &str, bytes: u64) -> Text {
     for (n, part) in advice.split('{').enumerate() {
         text = match (n, part.strip_prefix("bytes}"), part.strip_prefix("KiB}")) {

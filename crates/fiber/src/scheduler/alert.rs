@@ -1,10 +1,10 @@
 //! How long an idle worker looks for work before it sleeps.
 //!
-//! A sleep costs the worker the way into the kernel and back, and its waker a system call. To look costs less if work comes
-//! within that time, and is wasted otherwise. The rule is competitive: a worker looks no longer than a sleep costs, so once
-//! that cost is known, a wait costs at most twice as much as with foresight. The worker takes the shortest of its recent
-//! sleeps for the cost, since such a sleep was ended as it began. It looks only while its sleeps are that short: each longer
-//! one halves the time, down to none.
+//! A sleep costs the worker a round trip into the kernel, and its waker a system call. Looking for work costs less if work
+//! comes within that time, and is wasted otherwise. The rule is competitive: a worker looks no longer than a sleep costs.
+//! Once that cost is known, a wait therefore costs at most twice as much as with foresight. The worker takes the shortest of
+//! its recent sleeps as the cost, since such a sleep ended almost as it began. It looks only while its sleeps are that short:
+//! each longer sleep halves the time for which it looks, down to none.
 //!
 //! Source of the idea: A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor",
 //! 1991.
@@ -13,26 +13,26 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// The most that a sleep can cost: a virtual machine whose idle cores halt takes some 50 µs to wake one. A sleep that has
-/// taken longer lacked work.
+/// The most that a sleep can cost: a virtual machine whose idle cores halt takes about 50 µs to wake one. A longer sleep had
+/// no work.
 const MAX_COST: Duration = Duration::from_micros(50);
 
-/// The pauses between two looks.
+/// The number of pause instructions between two looks.
 const PAUSES: u32 = 8;
 
-/// A worker that shares its core lets the others run after this many looks.
+/// After this many looks, the worker lets other threads run, in case it shares its core.
 const LOOKS_A_YIELD: u32 = 16;
 
-/// The known cost grows by one part in this many with each sleep, as the machine may have become slower.
+/// Each sleep increases the known cost by one part in this many, since the machine may have become slower.
 const GROWS_BY: u32 = 16;
 
-/// A sleep that is as short as this many times its cost was not worth it.
+/// A sleep of at most this many times its cost was not worth it.
 const SHORT: u32 = 2;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Alert {
-    /// The cost of a sleep, as far as it is known.
+    /// The known cost of a sleep.
     cost: Cell<Duration>,
     /// The time for which the worker looks.
     look: Cell<Duration>,
@@ -72,7 +72,8 @@ impl Alert {
     /// Learns from a sleep that has taken this long.
     pub(super) fn slept(&self, took: Duration) {
         let known = self.cost.get();
-        // A wake-up may come just before the sleep, which then costs next to nothing: one of them says little.
+        // If the wake-up comes just before the sleep, the sleep costs next to nothing. One such sleep proves little, so it at
+        // most halves the known cost.
         let cost = (known + known / GROWS_BY).min(MAX_COST).min(took.max(known / 2));
         self.cost.set(cost);
         self.look.set(if took <= cost * SHORT { cost } else { self.look.get().min(cost) / 2 });

@@ -2,9 +2,9 @@
 //!
 //! A worker whose fibers wait for descriptors sleeps in the kernel's poller, and any other one on its event count. A ring
 //! increments the count; if the worker sleeps in the poller, or is about to, it also sounds an *alarm*, a descriptor that
-//! the poller watches. No ring is lost between the two: the worker says that it is in the poller and then compares the
-//! count with its snapshot, and a ring increments the count and then asks whether it is there. A fence on each side puts
-//! these four accesses into one order, in which at least one side sees the other's.
+//! the poller watches. No ring is lost between the two. The worker sets a flag before it sleeps in the poller, and then
+//! compares the count with its snapshot; a ring increments the count, and then reads the flag. A fence on each side puts
+//! these four accesses into one order, in which at least one side sees the other's write.
 
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ impl<A: Alarm> Bell<A> {
         Bell { rings: EventCount::new(), in_poller: AtomicBool::new(false), alarm }
     }
 
-    /// Ends the worker's sleep, or the next one that begins with a snapshot of before.
+    /// Ends the worker's sleep, or the next one that begins with an earlier snapshot.
     pub(crate) fn ring(&self) {
         self.rings.increment();
         // Pairs with the fence in `sleep_in_poller`.
@@ -45,12 +45,12 @@ impl<A: Alarm> Bell<A> {
         }
     }
 
-    /// The rings so far. The worker looks for work after it, and before it sleeps.
+    /// Returns the rings so far. The worker looks for work between the snapshot and its sleep.
     pub(crate) fn snapshot(&self) -> Key {
         self.rings.snapshot()
     }
 
-    /// Whether the bell has rung since the snapshot.
+    /// Returns whether the bell has rung since the snapshot.
     pub(crate) fn has_rung(&self, key: Key) -> bool {
         self.rings.has_changed(key)
     }

@@ -1,10 +1,10 @@
-//! The memory of control blocks, used again by the next fiber, and the way to all live fibers.
+//! The memory of control blocks, which later fibers reuse, and the list of all live fibers.
 //!
-//! A worker takes a block that it has used last, as it does with stacks. Blocks move between workers and this pool in
-//! batches. A block keeps its place in memory as long as the pool lives, so the list of all blocks is also the list of all
-//! fibers: a fiber enters and leaves it with its first and last reference, and takes no lock.
+//! A worker takes the block that it used last, as it does with stacks. Blocks move between workers and this pool in
+//! batches. A block never moves in memory while the pool lives, so the list of all blocks is also the list of all fibers: a
+//! fiber enters and leaves it with its first and last reference, and takes no lock.
 //!
-//! A handle may outlive its runtime. The pool therefore lives until the runtime has ended and all blocks are back.
+//! A handle may outlive its runtime. The pool therefore lives until the runtime has ended and all blocks are returned.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -39,15 +39,15 @@ struct State {
     is_closed: bool,
 }
 
-/// The memory of some blocks, which other references lead to: it is no `Box`, which would claim to be the only one.
+/// The memory of some blocks. It is not a `Box`, which would claim unique access, because references lead into it.
 struct Chunk(NonNull<[Block]>);
 
 /// An empty block.
 pub(super) struct Idle(NonNull<Block>);
 
-// SAFETY: the memory belongs to the pool; the counts in it are atomic, and the rest is for those who have a reference.
+// SAFETY: the memory belongs to the pool; the counts in it are atomic, and only holders of a reference use the rest.
 unsafe impl Send for Chunk {}
-// SAFETY: an empty block is its holder's alone.
+// SAFETY: an empty block belongs to its holder alone.
 unsafe impl Send for Idle {}
 
 impl Idle {
@@ -90,7 +90,7 @@ impl Pool {
     pub(crate) fn all(&self) -> Vec<CoreRef> {
         let state = self.blocks().state.lock();
         let all = state.chunks.iter().flat_map(Chunk::blocks);
-        // The references end after the lock: the last one gives its block back.
+        // The caller drops the references after the lock is released: the last reference to a fiber returns its block.
         all.filter_map(Block::get).collect()
     }
 
@@ -107,7 +107,7 @@ impl Drop for Pool {
         let is_over = state.is_over();
         drop(state);
         if is_over {
-            // SAFETY: the pool is closed and all blocks are back, so no pointer to it is left.
+            // SAFETY: the pool is closed and all blocks are returned, so no pointer to it is left.
             drop(unsafe { Box::from_raw(self.blocks.as_ptr()) });
         }
     }
@@ -117,15 +117,15 @@ impl Blocks {
     /// Takes back empty blocks.
     ///
     /// # Safety
-    /// The blocks are from these, empty, and the caller's alone.
+    /// The blocks come from this pool, are empty, and belong to the caller alone.
     pub(super) unsafe fn give_back(blocks: NonNull<Self>, empty: impl IntoIterator<Item = NonNull<Block>>) {
-        // SAFETY: the caller's blocks are not back yet, so these live.
+        // SAFETY: the caller's blocks are not returned yet, so the pool lives.
         let mut state = unsafe { blocks.as_ref() }.state.lock();
         state.idle.extend(empty.into_iter().map(Idle));
         let is_over = state.is_over();
         drop(state);
         if is_over {
-            // SAFETY: as in `Pool::drop`; the last one to bring a block is the only one to find that all are there.
+            // SAFETY: as in `Pool::drop`; only the caller that returns the last block finds that all are returned.
             drop(unsafe { Box::from_raw(blocks.as_ptr()) });
         }
     }
@@ -161,7 +161,7 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: the chunk was made from this box, and its blocks are empty and back.
+        // SAFETY: the chunk was made from this box, and its blocks are empty and returned.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -191,20 +191,20 @@ impl BlockCache {
     pub(super) fn put(&mut self, block: NonNull<Block>, pool: &Pool) {
         self.idle.push(Idle(block));
         if self.idle.len() > MAX_KEPT {
-            // SAFETY: the blocks are idle, and the pool's.
+            // SAFETY: the blocks are idle, and belong to the pool.
             unsafe { Blocks::give_back(pool.blocks, self.idle.drain(..BATCH).map(|idle| idle.0)) };
         }
     }
 
-    /// Gives all blocks to the pool.
+    /// Returns all blocks to the pool.
     pub(super) fn clear(&mut self, pool: &Pool) {
-        // SAFETY: the blocks are idle, and the pool's.
+        // SAFETY: the blocks are idle, and belong to the pool.
         unsafe { Blocks::give_back(pool.blocks, self.idle.drain(..).map(|idle| idle.0)) };
     }
 }
 
 impl Pool {
-    /// Whether these are the pool's blocks.
+    /// Returns whether these are the pool's blocks.
     pub(super) fn is_of(&self, blocks: NonNull<Blocks>) -> bool {
         self.blocks == blocks
     }

@@ -22,7 +22,7 @@ use crate::primitive::{
 };
 use crate::stack::Stack;
 
-/// The way in which a body begins.
+/// How a body begins.
 pub(crate) enum Start {
     /// The body runs.
     Run,
@@ -60,8 +60,8 @@ pub(crate) type Carrier = Coroutine<(), Leave, (), Stack>;
 
 /// A fiber.
 ///
-/// The order of the fields keeps down the cache lines that a turn touches, as the next turn of one of many fibers finds none in the
-/// caches: a yield touches two, that of the reference count with the carrier, and that of the flags.
+/// The order of the fields minimises the cache lines that a turn touches: if there are many fibers, the next turn finds none of
+/// the lines in the caches. A yield touches two: the line of the reference count and the carrier, and the line of the flags.
 #[repr(C)]
 pub(crate) struct Core {
     own: Own,
@@ -69,11 +69,11 @@ pub(crate) struct Core {
     pub(crate) id: u64,
     pub(crate) wait: WaitState,
     cancelled: AtomicBool,
-    /// A dump asks for the fiber's backtrace.
+    /// Whether a dump asks for the fiber's backtrace.
     is_asked_for_trace: AtomicBool,
     /// Set by `unpark`, consumed by `park`.
     pub(crate) permit: AtomicBool,
-    /// How it waits for descriptors.
+    /// How the fiber waits for descriptors.
     pub(crate) io: IoModel,
     pub(super) link: AtomicPtr<Core>,
     /// The worker; set when the fiber starts. It lives as long as the fiber's [block](super::blocks).
@@ -82,7 +82,7 @@ pub(crate) struct Core {
     pub(crate) joiner: Joiner,
     /// The function and its result, which live as long as the fiber.
     work: NonNull<dyn Work>,
-    /// One more than the number of the work unit that it serves; 0: none. Only reports read it, so relaxed is enough.
+    /// One more than the number of the work unit that the fiber serves, or 0. Only reports read it, so relaxed is enough.
     unit: AtomicU64,
     pub(crate) name: Option<Arc<str>>,
     /// The worker, if it serves this fiber alone.
@@ -99,7 +99,7 @@ pub(crate) struct Own {
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
     /// The number of masks that keep a cancellation from unwinding the fiber.
     pub(crate) masks: Cell<u32>,
-    /// Its last wait was ended by a dump alone, so that the next one may be the same.
+    /// Whether only a dump ended the last wait, so that the next one may be the same wait.
     pub(crate) was_traced: Cell<bool>,
     pub(crate) locals: Locals,
 }
@@ -211,8 +211,8 @@ impl Core {
         self.end_wait();
     }
 
-    /// Returns whether the fiber is asked for its backtrace, and is not any longer. Relaxed, as the backtrace is handed over
-    /// under a lock.
+    /// Returns whether a dump asks for the fiber's backtrace, and clears that mark. Relaxed, because the backtrace itself is
+    /// passed under a lock.
     pub(crate) fn take_ask_for_trace(&self) -> bool {
         self.is_asked_for_trace.load(Relaxed) && self.is_asked_for_trace.swap(false, Relaxed)
     }
@@ -222,7 +222,7 @@ impl Core {
         self.unit.store(unit.map_or(0, |unit| unit.saturating_add(1)), Relaxed);
     }
 
-    /// The work unit that the fiber serves. Async-signal-safe.
+    /// Returns the work unit that the fiber serves. Async-signal-safe.
     pub(crate) fn unit(&self) -> Option<u64> {
         self.unit.load(Relaxed).checked_sub(1)
     }

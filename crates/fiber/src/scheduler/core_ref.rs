@@ -1,8 +1,8 @@
 //! References to control blocks, counted in the block.
 //!
-//! A fiber is spawned with two references, that of its queue and that of its handle, so that a spawn counts none. The
-//! reference of the queue passes to the worker that runs the fiber, to the fiber while it waits, and to the queue that a
-//! wake-up puts it into.
+//! A fiber begins with two references, that of its queue and that of its handle, so a spawn need not change the count. The
+//! reference of the queue passes to the worker that runs the fiber, to the fiber while it waits, and to the queue into which
+//! a wake-up puts it.
 
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, offset_of};
@@ -19,11 +19,11 @@ use crate::primitive::{
     fence,
 };
 
-/// The memory of a control block. It stays a block as long as its [`Blocks`] live, so that any thread may read its count at
-/// any time.
+/// The memory of a control block. It serves no other purpose as long as its [`Blocks`] live, so any thread may read its count
+/// at any time.
 #[repr(C, align(64))]
 pub(super) struct Block {
-    /// The number of references; without one, there is no fiber in the block.
+    /// The number of references; 0 means that there is no fiber in the block.
     references: AtomicUsize,
     blocks: NonNull<Blocks>,
     core: UnsafeCell<MaybeUninit<Core>>,
@@ -37,9 +37,9 @@ impl Block {
     /// Puts a fiber into an empty block, and returns its two references.
     ///
     /// # Safety
-    /// The block is empty, and the caller's alone.
+    /// The block is empty, and belongs to the caller alone.
     pub(super) unsafe fn fill(block: NonNull<Self>, core: Core) -> [CoreRef; 2] {
-        // SAFETY: the block is mapped; its content is the caller's.
+        // SAFETY: the block is mapped; its content belongs to the caller.
         let this = unsafe { block.as_ref() };
         // SAFETY: without a reference, no other thread reads the content.
         unsafe { (*this.core.get()).write(core) };
@@ -53,7 +53,7 @@ impl Block {
         // SAFETY: the caller's blocks live.
         let references = unsafe { &block.as_ref().references };
         let more = |count: usize| (count > 0).then(|| count + 1);
-        // Acquire pairs with the release in `fill`: who counts a reference sees the fiber.
+        // Acquire pairs with the release in `fill`: a thread that adds a reference sees the fiber.
         references.fetch_update(Acquire, Relaxed, more).ok().map(|_| CoreRef { block })
     }
 }
@@ -86,7 +86,7 @@ impl CoreRef {
     /// [`as_ptr`](Self::as_ptr), and the result is not dropped.
     #[inline]
     pub(crate) unsafe fn from_raw(core: *const Core) -> Self {
-        // The pointer may come from a reference to the fiber, which has no right to the rest of the block.
+        // The pointer may come from a reference to the fiber, whose provenance does not cover the rest of the block.
         let block = std::ptr::with_exposed_provenance_mut(core.addr() - offset_of!(Block, core));
         // SAFETY: the pointer leads into a block, whose address is not zero.
         CoreRef { block: unsafe { NonNull::new_unchecked(block) } }
@@ -102,16 +102,16 @@ impl CoreRef {
         unsafe { this.block.as_ref() }.references.load(Relaxed)
     }
 
-    /// Empties the block, whose last reference is gone, and gives it back.
+    /// Empties the block, whose last reference is gone, and returns it to its worker or its pool.
     #[cold]
     #[inline(never)]
     fn empty(block: NonNull<Block>) {
-        // SAFETY: the block is alive until it is given back.
+        // SAFETY: the block is alive until it is returned.
         let this = unsafe { block.as_ref() };
         // SAFETY: there is no reference left, so this thread has the content to itself.
         unsafe { (*this.core.get()).assume_init_drop() };
         if !Local::keep_block(this.blocks, block) {
-            // SAFETY: blocks live until all that they have lent are back.
+            // SAFETY: the pool lives until all of its blocks are returned.
             unsafe { Blocks::give_back(this.blocks, [block]) };
         }
     }

@@ -1,9 +1,9 @@
 //! The end of a runtime: its owner waits until no fiber is left, and every fiber is cancelled.
 //!
 //! The owner announces the end and cancels the fibers that it finds. A fiber that is spawned meanwhile must not be missed. A
-//! thread outside the workers therefore asks with a fence after each spawn: either it sees the end, or the owner finds the
-//! fiber. A worker asks without one, as a fence would cost more than the rest of a spawn. It may miss the end, and so it
-//! asks again with a fence before it rests, and then cancels all fibers once more.
+//! thread outside the workers therefore checks for the end with a fence after each spawn: either it sees the end, or the
+//! owner finds the fiber. A worker checks without a fence, which would cost more than the rest of the spawn. It may miss the
+//! end, so it checks again with a fence before it rests, and then cancels all fibers once more.
 
 use crate::primitive::{
     AtomicBool,
@@ -27,14 +27,14 @@ impl End {
         fence(SeqCst);
     }
 
-    /// Returns whether the end has begun. `false` means that its owner finds all fibers that the caller has spawned.
+    /// Returns whether the end has begun. `false` means that the owner will find all fibers that the caller has spawned.
     pub(crate) fn has_begun(&self) -> bool {
         // Pairs with the fence in `begin`. The load is part of a total order as well; see `Shared::has_ended`.
         fence(SeqCst);
         self.0.load(SeqCst)
     }
 
-    /// As [`has_begun`](Self::has_begun), without a fence: `false` says nothing.
+    /// Like [`has_begun`](Self::has_begun), but without a fence, so `false` proves nothing.
     pub(crate) fn seems_begun(&self) -> bool {
         self.0.load(Relaxed)
     }

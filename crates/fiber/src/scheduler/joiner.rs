@@ -1,12 +1,12 @@
-//! The joiner: the one that waits for a fiber's end.
+//! The joiner of a fiber: the fiber or thread that waits for its end.
 //!
 //! A fiber's result has one owner, so there is at most one joiner at a time, and a word holds it:
 //!
 //! | value | meaning |
 //! | --- | --- |
-//! | 0 | The fiber has not ended, and is not waited for. |
-//! | an address | This fiber or thread waits. A thread's is a reference that belongs to the word; a fiber stays until the word no longer holds it. |
-//! | an address, pinned | The same, and a thread looks at the joiner, who cannot leave meanwhile. |
+//! | 0 | The fiber has not ended, and has no joiner. |
+//! | an address | This fiber or thread waits. For a thread, the word owns a reference; a fiber lives until the word no longer holds it. |
+//! | an address, pinned | The same, and another thread reads the joiner, which cannot leave meanwhile. |
 //! | `ENDED` | The fiber has ended. |
 //!
 //! The words also lead from a fiber to those that wait for it, directly and through others, which is how a cycle is found.
@@ -31,7 +31,7 @@ const PINNED: usize = 4;
 const _: () =
     assert!(align_of::<Core>() > PINNED && align_of::<ThreadWaiter>() > PINNED, "the marks fit beside addresses");
 
-/// The attempts to change a pinned word before the thread lets others run.
+/// The number of attempts to change a pinned word before the thread lets others run.
 const SPINS: u32 = 64;
 
 /// The maximum number of fibers followed in search of a cycle of joins.
@@ -79,7 +79,7 @@ impl Joiner {
 
     /// Marks the end and wakes the joiner. Release: the joiner sees everything the fiber wrote.
     pub(crate) fn end(&self) {
-        // A joiner is pinned first: it could leave as soon as it sees the end.
+        // The joiner is pinned first, because it may leave as soon as it sees the end.
         let pinned = self.change(|word| if word == 0 { ENDED } else { word | PINNED }, |_| true);
         if pinned == 0 {
             return;
@@ -103,7 +103,7 @@ impl Joiner {
         }
     }
 
-    /// Changes the word as soon as it is not pinned, if `may` allows, and returns the value before.
+    /// Changes the word as soon as it is not pinned, if `may` allows, and returns the former value.
     fn change(&self, to: impl Fn(usize) -> usize, may: impl Fn(usize) -> bool) -> usize {
         let mut word = self.0.load(Acquire);
         let mut tries = 0u32;
@@ -115,7 +115,7 @@ impl Joiner {
                     Err(found) => word = found,
                 }
             } else {
-                // A pin lasts for some instructions, unless its thread loses its processor.
+                // A pin lasts for a few instructions, unless its thread loses its processor.
                 tries = tries.wrapping_add(1);
                 if tries.is_multiple_of(SPINS) {
                     std::thread::yield_now();
@@ -172,7 +172,7 @@ pub(crate) fn is_in_cycle(fiber: &Core, target: &Core) -> bool {
             break;
         }
         if std::ptr::eq(next, at) {
-            // It waits for itself, and is about to find that out.
+            // This fiber waits for itself, and finds that out in its own search.
             break;
         }
         // `next` is pinned and waits for `at`, so it neither ends nor leaves until the one behind it is pinned as well.

@@ -24,7 +24,7 @@ thread_local! {
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
 }
 
-/// The numbers that a worker takes for its fibers at once.
+/// How many numbers a worker takes for its fibers at once.
 const NUMBERS_AT_ONCE: u64 = 64;
 
 /// Takes the numbers of this many fibers, which no other fiber of the process has; the first is 1.
@@ -42,20 +42,20 @@ pub(crate) struct Local {
     pub(super) current: Cell<*const Core>,
     pub(super) ready: RefCell<VecDeque<CoreRef>>,
     pub(crate) timers: Timers,
-    /// Made when a fiber first waits for a descriptor.
+    /// Created when a fiber first waits for a descriptor.
     pub(super) poller: RefCell<Option<Poller>>,
-    /// The operations on descriptors since the fiber was resumed.
+    /// The number of operations on descriptors since the fiber was resumed.
     pub(crate) operations: Cell<u32>,
     pub(super) stacks: RefCell<StackCache>,
     pub(super) blocks: RefCell<BlockCache>,
     pub(super) alert: Alert,
     pub(super) tick: Cell<u32>,
-    /// The numbers of the next fibers that this worker's spawn.
+    /// The numbers of the next fibers that this worker's fibers spawn.
     numbers: Cell<Range<u64>>,
-    /// The worker serves one fiber and leaves with it.
+    /// Whether the worker serves only one fiber, and ends with it.
     pub(crate) is_sole: bool,
     pub(super) is_done: Cell<bool>,
-    /// The worker has seen that the runtime's owner waits for its end.
+    /// Whether the worker has seen that the runtime is ending.
     pub(super) sees_end: Cell<bool>,
 }
 
@@ -165,7 +165,7 @@ impl Local {
     /// Calls `act` with the worker's poller.
     ///
     /// # Errors
-    /// If there is none, and none to be had.
+    /// Returns the kernel's error if there is no poller yet and none can be created.
     pub(crate) fn with_poller<R>(&self, act: impl FnOnce(&mut Poller) -> R) -> std::io::Result<R> {
         let mut poller = self.poller.borrow_mut();
         let poller = match &mut *poller {
@@ -175,7 +175,7 @@ impl Local {
         Ok(act(poller))
     }
 
-    /// The newest question of the worker's poller, if there is a poller.
+    /// Returns the latest turn of the worker's poller, if there is a poller.
     pub(crate) fn poller_turn(&self) -> Option<Turn> {
         self.poller.borrow().as_ref().map(Poller::turn)
     }

@@ -9,14 +9,14 @@
 //! A waiting fiber owns one reference to itself, which passes to the queue with the wake-up. The fiber therefore lives
 //! as long as it waits, even if no handle is left, and neither a wait nor a wake-up touches the reference count.
 //!
-//! A spawn and a join on one worker take no lock. The control block is the one that the worker [used last](blocks), and a
-//! fiber is among the live ones by being in a block; the only unstarted fiber of a worker has [a place of its own](post)
-//! before the queue; a fiber's [joiner] is a word; and ended fibers are [counted out](worker) many at once.
+//! A spawn and a join on one worker take no lock. The control block is the one that the worker [used last](blocks), and the
+//! blocks also serve as the list of live fibers; the only unstarted fiber of a worker has [a slot of its own](post) in front
+//! of the queue; a fiber's [joiner] is one word; and ended fibers are [counted out](worker) in batches.
 //!
 //! # A worker's sleep
-//! A worker without work looks for some for [a moment](alert), in which a sleep would not pay. It then takes a snapshot of
-//! its event count (its *bell*), enters the list of idle workers, searches all queues once more, and sleeps on the snapshot.
-//! No wake-up is lost:
+//! A worker without work looks for some for [a moment](alert), as long as a sleep would cost more. It then takes a snapshot
+//! of its event count (its *bell*), enters the list of idle workers, searches all queues once more, and sleeps on the
+//! snapshot. No wake-up is lost:
 //!
 //! - A ready fiber is pushed to the inbox before the bell rings. If the worker missed the fiber, its snapshot is older
 //!   than the ring, and the sleep ends at once.
@@ -24,11 +24,11 @@
 //!   enters the list first and checks the queue under the mutex afterwards. Whichever locks the mutex second sees the
 //!   other's change: the worker sees the fiber, or the spawner sees the idle worker.
 //!
-//! A worker whose fibers wait for descriptors sleeps in its [poller](crate::io) instead, which the [bell](bell) ends as
-//! well; and a worker that has other work looks into its poller now and then.
+//! A worker whose fibers wait for descriptors sleeps in its [poller](crate::io) instead; the [bell](bell) ends that sleep as
+//! well. A worker that has other work checks its poller now and then.
 //!
-//! `src/model.rs` explores the inbox and the bell with loom, and `model.rs` in this folder joins, control blocks that are
-//! used again, the place of a sole unstarted fiber, and the [end].
+//! `src/model.rs` explores the inbox and the bell with loom. `model.rs` in this folder explores joins, reused control
+//! blocks, the slot of a sole unstarted fiber, and the [end].
 
 mod alert;
 pub(crate) mod bell;

@@ -1,7 +1,7 @@
-//! Models of a fiber's life beside its waits: its control block, its joiner, its place before it starts, and its end.
+//! Models of a fiber's life apart from its waits: its control block, its joiner, its slot before it starts, and its end.
 //!
-//! Each fiber has a probe, which every use reads and which the end of the control block writes: a use that does not come
-//! before that end, or comes before the fiber is there, is a race that loom reports.
+//! Each fiber has a probe, which every use reads and which the end of the control block writes. A use after that end, or
+//! before the fiber exists, is therefore a race that loom reports.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn look(fiber: &Core) {
     unsafe { fiber.work().run(Start::Run) };
 }
 
-/// Writes, as a fiber does that runs.
+/// Writes, as a running fiber does.
 fn write(fiber: &Core) {
     // SAFETY: the probe only writes.
     unsafe { fiber.work().discard() };
@@ -208,7 +208,7 @@ fn a_thread_that_joins_sees_the_end_and_what_came_before() {
 /// Enters `fiber` as the joiner of `target`, and looks for a cycle.
 fn close_cycle(fiber: &CoreRef, target: &CoreRef) -> bool {
     assert!(target.joiner.enter(fiber));
-    // Loom takes sequentially consistent accesses for weaker ones; the fence makes up for that.
+    // Loom models sequentially consistent accesses as weaker ones; the fence makes up for that.
     fence(SeqCst);
     is_in_cycle(fiber, target)
 }
@@ -263,7 +263,7 @@ fn a_sole_unstarted_fiber_starts_once_and_whole() {
     });
 }
 
-/// A spawn while the owner of the runtime announces its end. `ask`: how the spawner asks for it.
+/// Spawns a fiber while the owner of the runtime announces its end. `ask` is the spawner's check for the end.
 fn spawn_at_the_end(ask: impl Fn(&End, &Pool, &Core) + Sync + Send + 'static) {
     explore(3, move || {
         let (pool, end) = (Arc::new(Pool::new(&[])), Arc::new(End::new()));

@@ -21,16 +21,17 @@ pub(crate) struct Post {
     pub(crate) index: usize,
     /// Fibers of this worker that other threads made ready.
     pub(super) inbox: Inbox<Core, EventFd>,
-    /// An unstarted fiber that came from one of this worker's fibers while there was no other; it is older than those in the
-    /// queue. Only the worker adds it, and any worker may take it.
+    /// An unstarted fiber that one of this worker's fibers spawned while the worker had no other. It is older than those in
+    /// the queue. Only the worker adds it, and any worker may take it.
     sole_unstarted: AtomicPtr<Core>,
     /// Further fibers that have not started; any worker may take them.
     unstarted: Mutex<VecDeque<CoreRef>>,
-    /// The length of `unstarted`, stored under its lock: a worker that switches between started fibers takes no lock, which
-    /// the watch or a thief might hold, and makes no system call. Relaxed: a thread that has held the lock since a change
-    /// sees it, and that is how a worker looks before it sleeps.
+    /// The length of `unstarted`, stored under its lock. A worker that switches between started fibers reads only this length:
+    /// the watch or a thief might hold the lock, and waiting for it could take a system call. Relaxed: a thread that has held
+    /// the lock since a change sees the change, and a worker takes the lock for its last search before it sleeps.
     unstarted_count: AtomicUsize,
-    /// The part of the runtime's live fibers that have ended here and are not counted out yet. Only the worker changes it.
+    /// The number of fibers that have ended here but are not counted out of the runtime's live ones yet. Only the worker
+    /// changes it.
     pub(super) ended: AtomicUsize,
     /// The running fiber, or 0.
     running: AtomicU64,
@@ -65,13 +66,13 @@ impl Post {
         })
     }
 
-    /// Adds an unstarted fiber if there is no other, and returns it otherwise. Only the worker calls it, and it takes no
-    /// lock: it will look for unstarted fibers itself.
+    /// Adds an unstarted fiber if there is no other, and returns it otherwise. Takes no lock, since only the worker calls it,
+    /// which will search for unstarted fibers itself.
     pub(super) fn add_sole_unstarted(&self, fiber: CoreRef) -> Option<CoreRef> {
         if self.seems_to_have_unstarted() {
             return Some(fiber);
         }
-        // Release pairs with the acquire in `take_sole_unstarted`. No other thread fills the place.
+        // Release pairs with the acquire in `take_sole_unstarted`. No other thread fills the slot.
         self.sole_unstarted.store(CoreRef::into_raw(fiber).cast_mut(), Release);
         None
     }
@@ -80,7 +81,7 @@ impl Post {
         if self.sole_unstarted.load(Relaxed).is_null() {
             return None;
         }
-        // Acquire pairs with the release in `add_sole_unstarted`. An exchange, as others may take it as well.
+        // Acquire pairs with the release in `add_sole_unstarted`. It is an exchange, because other threads may take the fiber.
         let fiber = self.sole_unstarted.swap(ptr::null_mut(), Acquire);
         // SAFETY: the pointer is from `into_raw`, and the exchange has taken its reference.
         (!fiber.is_null()).then(|| unsafe { CoreRef::from_raw(fiber) })
@@ -91,13 +92,14 @@ impl Post {
         self.take_sole_unstarted().or_else(further)
     }
 
-    /// Whether there are unstarted fibers. A thread that is in the idle list before it asks misses none whose adder does not
-    /// see it there: both take the lock. A sole one may be missed: its adder looks after it.
+    /// Returns whether there are unstarted fibers. If the caller is in the idle list, it misses no fiber in the queue unless
+    /// the spawner sees the caller in the list, since both take the lock. It may miss a sole unstarted fiber, which the
+    /// worker of its spawner will start.
     pub(super) fn has_unstarted(&self) -> bool {
         !self.sole_unstarted.load(Relaxed).is_null() || !self.unstarted.lock().is_empty()
     }
 
-    /// As [`has_unstarted`](Self::has_unstarted), without the lock: a change of another thread may be seen later.
+    /// Like [`has_unstarted`](Self::has_unstarted), without the lock: it may see another thread's change later.
     pub(super) fn seems_to_have_unstarted(&self) -> bool {
         !self.sole_unstarted.load(Relaxed).is_null() || self.has_further()
     }

@@ -113,7 +113,7 @@ impl Shared {
         };
         let sole = self.posts.is_empty().then(|| Arc::new(Post::new(0)));
         let [fiber, queued] = block.fill(Core::new(id, traits.name, io, sole, work));
-        // A worker asks again in `Local::see_end`.
+        // A worker checks again in `Local::see_end`.
         if if local.is_some() { self.end.seems_begun() } else { self.end.has_begun() } {
             fiber.cancel();
         }
@@ -149,7 +149,7 @@ impl Shared {
     /// Puts an unstarted fiber into a worker's queue.
     fn place(&self, fiber: CoreRef) {
         let idle = self.idle.pop();
-        // Fibers that are spawned one after the other often talk to each other, which is dearer between workers.
+        // Fibers that are spawned one after the other often talk to each other, which costs more between workers.
         let next = || self.next_post.fetch_add(1, Relaxed) / MAX_STOLEN % self.posts.len();
         let index = idle.unwrap_or_else(next);
         self.posts[index].add_unstarted(fiber);
@@ -213,7 +213,7 @@ impl Shared {
         self.ring_all();
     }
 
-    /// Cancels all fibers that the caller knows to be there.
+    /// Cancels all fibers that the caller knows to exist.
     pub(crate) fn cancel_all(&self) {
         self.fibers.all().iter().for_each(|fiber| fiber.cancel());
     }
@@ -231,9 +231,9 @@ impl Shared {
     /// Returns the number of fibers that have been spawned and have not ended.
     pub(crate) fn live(&self) -> usize {
         let counted = self.live.load(SeqCst);
-        // A worker clears its count before it counts the fibers out, and this comes after the load: a fiber may be counted
-        // a moment too long. One may be missed that is spawned during the call, by a fiber that also ends during the call.
-        // Acquire pairs with the release in `Local::count_out`.
+        // A worker clears its count before it counts the fibers out, and the sum comes after the load above, so a fiber may be
+        // counted for a moment too long. A fiber may be missed if it is spawned during the call by a fiber that also ends
+        // during the call. Acquire pairs with the release in `Local::count_out`.
         let ended: usize = self.posts.iter().map(|post| post.ended.load(Acquire)).sum();
         counted.saturating_sub(ended)
     }

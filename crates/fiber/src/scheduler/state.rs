@@ -66,7 +66,7 @@ pub(crate) enum Phase {
     Ended,
 }
 
-/// A wait: its reason, its place in the source, and its beginning in milliseconds of the runtime's clock.
+/// A wait: its reason, its location in the source, and its beginning in milliseconds of the runtime's clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
     pub(crate) reason: Reason,

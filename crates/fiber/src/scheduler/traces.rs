@@ -1,8 +1,8 @@
 //! Backtraces of fibers that wait: each fiber takes its own.
 //!
-//! A suspended stack can be unwound from its own top alone, with the means that a program has. So a dump marks the fibers
-//! and wakes each of them for no reason, which every wait allows for. The fiber sees the mark when it is back, takes its
-//! backtrace, and its caller waits again.
+//! A program's own unwinder starts at the top of the stack that it runs on, so it cannot unwind a suspended stack from
+//! outside. A dump therefore marks the fibers and wakes each of them spuriously, which every wait allows for. A fiber sees
+//! the mark when it resumes, takes its backtrace, and its caller waits again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ use crate::sync::{Event, Mutex};
 /// The backtraces of fibers, by their numbers. Equal ones are shared.
 pub(crate) type Found = FxHashMap<u64, Arc<Backtrace>>;
 
-/// The time between two looks for fibers that have ended without an answer.
+/// The time between two checks for fibers that have ended without an answer.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The place where fibers leave their backtraces.
+/// Collects the backtraces of fibers.
 #[derive(Default)]
 pub(crate) struct Traces {
-    /// Held by the one who asks.
+    /// Held by the fiber or thread that asks.
     turn: Mutex<()>,
     question: Lock<Option<Question>>,
     is_answered: Event,
@@ -40,8 +40,8 @@ struct Question {
 }
 
 impl Traces {
-    /// Asks the fibers for their backtraces, and waits for `limit` at most. Fibers whose worker does not come to them in
-    /// that time are missing, and so are those whose stack has no room for it.
+    /// Asks the fibers for their backtraces, and waits for at most `limit`. The result lacks fibers whose worker does not
+    /// resume them in that time, and fibers whose stack has too little room.
     #[track_caller]
     pub(crate) fn ask(&self, fibers: &[CoreRef], limit: Duration) -> Found {
         if fibers.is_empty() {
@@ -53,7 +53,7 @@ impl Traces {
         let asked = Asked { traces: self, fibers };
         fibers.iter().for_each(|fiber| fiber.ask_for_trace());
         let end = deadline_after(limit);
-        // A fiber that ends looks for a question just before, and may miss this one.
+        // A fiber checks for a question just before it ends, and may miss this one.
         let ended = |fiber: &&CoreRef| fiber.joiner.has_ended() && fiber.take_ask_for_trace();
         while !self.is_answered.wait_timeout(LOOK) && end.is_none_or(|end| Instant::now() < end) {
             fibers.iter().filter(ended).for_each(|fiber| self.answer(fiber, None));
@@ -61,7 +61,7 @@ impl Traces {
         asked.end().map(|question| question.found).unwrap_or_default()
     }
 
-    /// Leaves the answer of a fiber, unless it comes too late.
+    /// Stores the answer of a fiber, unless it comes too late.
     pub(crate) fn answer(&self, fiber: &Core, backtrace: Option<Backtrace>) {
         let mut question = self.question.lock();
         let Some(asked) = &mut *question else { return };
@@ -73,16 +73,17 @@ impl Traces {
             });
             asked.found.insert(fiber.id, shared);
         }
-        // An answer to an earlier question may come as one to this, which then ends a fiber early.
+        // A late answer to an earlier question counts as one to this question, which may then end one fiber too early.
         asked.awaited = asked.awaited.saturating_sub(1);
         if asked.awaited == 0 {
-            // Under the lock that the asker takes at its end: the next question's wait does not see this.
+            // The event is set under the lock, which the asker takes at the end of its question, so the next question does
+            // not see it.
             self.is_answered.set();
         }
     }
 }
 
-/// A question to fibers, which ends with the wait for their answers, however that ends.
+/// An open question to fibers. It ends with the wait for their answers, even if the asker unwinds.
 struct Asked<'a> {
     traces: &'a Traces,
     fibers: &'a [CoreRef],

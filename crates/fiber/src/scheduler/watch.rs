@@ -77,7 +77,7 @@ impl Clock {
         }
     }
 
-    /// Has the watch ask whether the runtime has ended.
+    /// Makes the watch check whether the runtime has ended.
     pub(super) fn stop(&self) {
         self.bell.increment();
     }

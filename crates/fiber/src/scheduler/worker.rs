@@ -22,8 +22,8 @@ use crate::stack::Stack;
 /// Once in this number of turns, an unstarted fiber goes before the ready ones, and timers are compared with the clock.
 const FAIR_TURNS: u32 = 16;
 
-/// Once in this number of turns, a multiple of the above, the poller is asked for descriptors that are ready. Each
-/// question is a system call; a worker that runs out of ready fibers asks as it goes to sleep.
+/// Once in this number of turns, a multiple of the above, the worker polls for descriptors that are ready. Each poll is a
+/// system call; a worker that runs out of ready fibers polls as it goes to sleep.
 const POLLER_TURNS: u32 = 64;
 
 /// The fibers that a worker lets end before it counts them out of the runtime's live ones, unless it rests.
@@ -149,7 +149,7 @@ impl Local {
         // SAFETY: this is the fiber's worker, and the fiber does not run.
         let carrier = unsafe { &mut *fiber.own().carrier.get() };
         if carrier.is_some() {
-            // Where it is, as a copy of it would take longer than the rest.
+            // The carrier is dropped in place, since moving it out would take longer than the rest.
             *carrier = None;
             let [limit, _, top] = fiber.state.stack().expect("a fiber with a carrier has a stack");
             // SAFETY: the stack was the carrier's, which is gone.
@@ -187,7 +187,7 @@ impl Local {
         }
     }
 
-    /// Counts a fiber in, in the place of one that has ended here if there is one.
+    /// Counts a fiber in. If a fiber that has ended here is still counted, the new one takes over that count.
     pub(super) fn admit(&self) -> bool {
         let ended = self.post.ended.load(Relaxed);
         if ended == 0 {
@@ -197,10 +197,10 @@ impl Local {
         true
     }
 
-    /// Cancels all fibers when the worker first sees that the runtime's owner waits for its end. The owner has done so, but
-    /// may have missed a fiber that one of this worker's had just spawned; and each later one is cancelled as it is spawned.
+    /// Cancels all fibers when the worker first sees that the runtime is ending. The owner has cancelled them as well, but may
+    /// have missed a fiber that was just being spawned on this worker. Each later one is cancelled as it is spawned.
     fn see_end(&self, has_begun: impl FnOnce(&End) -> bool) {
-        // A worker with one fiber spawns with a fence.
+        // A worker with a single fiber need not check, because its spawns check with a fence.
         if !self.is_sole && !self.sees_end.get() && has_begun(&self.shared.end) {
             self.sees_end.set(true);
             self.shared.cancel_all();
@@ -233,7 +233,7 @@ impl Local {
         if !self.ready.borrow().is_empty() {
             return true;
         }
-        // A descriptor becomes ready without a sign that a look would see.
+        // A look does not show whether a descriptor is ready.
         let has_poller = self.poller.borrow().as_ref().is_some_and(Poller::is_in_use);
         if !has_poller && self.alert.look(self.timers.next(), || self.seems_to_have_work()) {
             return true;
@@ -261,7 +261,7 @@ impl Local {
         true
     }
 
-    /// Whether a look from outside finds work. The worker that looks takes no lock and makes no system call.
+    /// Returns whether there seems to be work. Takes no lock and makes no system call.
     fn seems_to_have_work(&self) -> bool {
         !self.post.inbox.is_empty() || self.shared.posts.iter().any(|post| post.seems_to_have_unstarted())
     }
@@ -286,7 +286,7 @@ impl Local {
                 poller.poll(if has_rung { Some(Duration::ZERO) } else { until_timer });
             }),
             _ => {
-                // A sleep that need not begin tells nothing about the cost of one.
+                // If the bell has rung already, there is no sleep, and nothing to learn about its cost.
                 if !bell.has_rung(key) {
                     let began = Instant::now();
                     let _ = bell.sleep(key, self.timers.next(), SpinPolicy::NONE);

@@ -19,7 +19,7 @@ impl StackCache {
     pub(crate) fn take(&mut self, pool: &StackPool) -> Result<Stack, StackError> {
         if self.stacks.is_empty() {
             pool.acquire(&mut self.stacks, BATCH)?;
-            // The pool hands over its warmest stacks first.
+            // The pool returns its warmest stacks first.
             self.stacks.reverse();
         }
         Ok(self.stacks.pop().expect("the pool adds a stack or fails"))
@@ -33,7 +33,7 @@ impl StackCache {
         }
     }
 
-    /// Gives all stacks to the pool.
+    /// Returns all stacks to the pool.
     pub(crate) fn clear(&mut self, pool: &StackPool) {
         pool.release(self.stacks.drain(..));
     }

@@ -12,12 +12,12 @@ use crate::error::StackError;
 
 /// The number of stacks in the first chunk. Each further chunk is twice as large, up to `MAX_CHUNK`.
 const FIRST_CHUNK: usize = 64;
-/// The number of stacks in the largest chunk, whose guards take some 5 ms. A million stacks have 64 such chunks, and about as many
-/// mappings.
+/// The number of stacks in the largest chunk, whose guards take about 5 ms to install. A million stacks take 64 such chunks, and
+/// about as many mappings.
 const MAX_CHUNK: usize = 16_384;
 /// The bytes of address space that are left to the rest of the program, whose heap could not grow otherwise.
 const SPARE_BYTES: usize = 32 << 20;
-/// The number of mappings left to the rest of the program where each stack takes two.
+/// The number of mappings left to the rest of the program if each stack takes two.
 const SPARE_MAPPINGS: usize = 8192;
 
 /// The number of stacks in this process whose guards are mappings, over all pools.

@@ -28,7 +28,7 @@ impl<E> Line<E> {
         ticket
     }
 
-    /// Enters the line at the ticket's place, unless the ticket is in the line.
+    /// Enters the line at the ticket's position, unless the ticket is in the line.
     pub(super) fn keep(&mut self, ticket: u64, entry: impl FnOnce() -> E) {
         if let Err(place) = self.position(ticket) {
             self.entries.insert(place, (ticket, entry()));

@@ -64,7 +64,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let was_in_line = self.list.line.lock().remove(ticket).is_some();
-        // The wake-up belongs to a waiter that will use it.
+        // This waiter was woken but gives up, so it passes the wake-up on to the next.
         if !was_in_line {
             self.list.wake_one();
         }

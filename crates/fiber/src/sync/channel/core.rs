@@ -1,4 +1,4 @@
-//! The state that the ends of a channel share: the queue behind its lock; and the waits.
+//! The state that the ends of a channel share, and their waits.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,7 +16,7 @@ use crate::waiter::Waiter;
 /// The greatest capacity: 2³², or 2³⁰ where an address has 32 bits.
 const MAX_CAPACITY: usize = if usize::BITS > 32 { 1 << (usize::BITS / 2) } else { 1 << 30 };
 
-/// The lock is held for a few instructions. Its holder never suspends, and runs no code of the user.
+/// The lock is held only for a few instructions. Its holder never suspends, and runs no code of the user.
 pub(super) struct Core<T> {
     queue: Mutex<Queue<T, Waiter>>,
 }
@@ -151,8 +151,7 @@ impl<T> Drop for Sending<'_, T> {
     }
 }
 
-/// A receiver's place in line. A fiber that unwinds, or gives up in time, leaves the line and passes on a promised
-/// value.
+/// A receiver's place in line. A receiver that unwinds or is out of time leaves the line, and passes on a promised value.
 struct Receiving<'a, T> {
     core: &'a Core<T>,
     ticket: u64,

@@ -171,8 +171,8 @@ impl<T, W: Clone> Queue<T, W> {
         (std::mem::take(&mut self.values), senders)
     }
 
-    /// Returns whether no value is or will be there. While a promise is open it may still pass to another receiver, so
-    /// the last value must have been taken.
+    /// Returns whether no value is left and none can come. A promise may still pass to another receiver, so the last value
+    /// must have been taken, not only promised.
     fn has_ended(&self) -> bool {
         self.senders == 0 && self.values.is_empty()
     }

@@ -1,8 +1,7 @@
 //! Explores every order in which the ends of a small channel call its queue. The calls are made under a lock, so there
 //! is no finer interleaving.
 //!
-//! An end whose turn has not come acts again only after it was woken: a lost wake-up leaves it waiting when all others
-//! have gone.
+//! An end in line acts again only after it was woken, so a lost wake-up leaves it waiting when all others have gone.
 
 use std::collections::HashSet;
 
@@ -132,7 +131,7 @@ impl World {
         }
     }
 
-    /// Lets a receiver go that has learned of the end.
+    /// Removes a receiver that has learned of the end.
     fn end(&mut self, end: usize) {
         assert!(self.queue.senders == 0 && self.queue.values.is_empty(), "there may be another value");
         self.go(end);
@@ -158,7 +157,7 @@ impl World {
         }
     }
 
-    /// Checks what holds between two calls.
+    /// Checks the invariants between two calls.
     fn check(&self) {
         let queue = &self.queue;
         let values = queue.values.len();
