@@ -40,7 +40,7 @@ impl Scope<'_> {
     }
 }
 
-/// Every step of the scope, in the order they run.
+/// Returns every step of the scope, in the order they run.
 pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
     let mut steps = vec![
         fmt(scope).needs(Tool::rustfmt()).narrowed().fast(),
@@ -108,7 +108,7 @@ fn unit(scope: &Scope<'_>) -> Step {
     if scope.has("flow") { all.then_cargo(wrapping) } else { all }
 }
 
-/// The docs of the libraries, if the scope has one.
+/// Returns the docs of the libraries, if the scope has one.
 fn doc(scope: &Scope<'_>) -> Option<Step> {
     let libraries: Vec<Member> = scope.members.iter().filter(|member| member.has_library()).cloned().collect();
     let scope = Scope { members: &libraries, ..*scope };
@@ -117,7 +117,7 @@ fn doc(scope: &Scope<'_>) -> Option<Step> {
     (!libraries.is_empty()).then_some(step)
 }
 
-/// The loom models of the scope, if it has some.
+/// Returns the loom models of the scope, if it has some.
 ///
 /// A model explores on one thread and maps a stack for each thread of each execution. Two models in one process
 /// interrupt each other's core whenever a stack is unmapped, so each lane is a process with one model at a time.

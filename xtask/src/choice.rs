@@ -43,7 +43,7 @@ impl Choice {
         Ok(choice)
     }
 
-    /// The chosen steps, in their order.
+    /// Returns the chosen steps, in their order.
     ///
     /// # Errors
     /// A step that the chosen packages do not have.
@@ -86,7 +86,7 @@ impl Choice {
     }
 }
 
-/// The steps that a fast run left out.
+/// Returns the steps that a fast run left out.
 fn left_out(fast: &[&str], whole: &[Step]) -> String {
     let steps: Vec<&str> = whole.iter().map(|step| step.name).filter(|name| !fast.contains(name)).collect();
     let mut text = String::new();
@@ -101,7 +101,7 @@ fn left_out(fast: &[&str], whole: &[Step]) -> String {
     text
 }
 
-/// Every step of the workspace.
+/// Returns every step of the workspace.
 pub(crate) fn every_step(members: &[Member]) -> Vec<Step> {
     checks::all(&Scope { members, is_workspace: true, is_fast: false })
 }

@@ -25,7 +25,7 @@ pub(crate) const SLOW_PROGRAMS: &[&str] = &[
 /// Slow unit tests, by a part of their names.
 pub(crate) const SLOW_TESTS: &[&str] = &["monitor::agreement"];
 
-/// The arguments of `cargo test` for the quick tests of the packages.
+/// Returns the arguments of `cargo test` for the quick tests of the packages.
 pub(crate) fn targets(members: &[Member]) -> Vec<String> {
     let mut programs: Vec<String> = members.iter().flat_map(Member::test_programs).collect();
     programs.retain(|program| !SLOW_PROGRAMS.contains(&program.as_str()));

@@ -124,13 +124,13 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     ))
 }
 
-/// Whether a package promises a Rust interface. The libraries of the commands and of the daemon promise only the
+/// Returns whether a package promises a Rust interface. The libraries of the commands and of the daemon promise only the
 /// commands and the daemon, and the one for C promises its header.
 pub(crate) fn is_promised(member: &Member) -> bool {
     member.has_library() && !["barrierd", "c", "cli", "command", "instruments"].contains(&member.short.as_str())
 }
 
-/// The Rust files below a folder.
+/// Returns the Rust files below a folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files = Vec::new();
@@ -144,7 +144,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// The public enums, and the public structs whose fields are all public, that are not `#[non_exhaustive]`.
+/// Returns the public enums, and the public structs whose fields are all public, that are not `#[non_exhaustive]`.
 fn closed(text: &str) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     let mut closed = Vec::new();
@@ -165,7 +165,7 @@ fn closed(text: &str) -> Vec<&str> {
     closed
 }
 
-/// Whether the struct that starts here has named fields, all of them public.
+/// Returns whether the struct that starts here has named fields, all of them public.
 fn is_of_public_fields(lines: &[&str]) -> bool {
     let indent = lines[0].len() - lines[0].trim_start().len();
     let end = format!("{}}}", " ".repeat(indent));

@@ -40,7 +40,7 @@ fn follow(root: &Path, page: &str, target: &str, known: &mut BTreeMap<PathBuf, V
     if known[&path].iter().any(|heading| heading == anchor) { Ok(()) } else { Err("leads to no heading".to_owned()) }
 }
 
-/// The lines outside of fenced code, with their numbers and without code between backticks.
+/// Returns the lines outside of fenced code, with their numbers and without code between backticks.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -50,7 +50,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The targets of a page's links, each with its line.
+/// Returns the targets of a page's links, each with its line.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in lines(text) {
@@ -73,7 +73,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// The anchors of a page: those of its headings, formed as GitHub forms them, and its `<a id="…">`.
+/// Returns the anchors of a page: those of its headings, formed as GitHub forms them, and its `<a id="…">`.
 fn headings(text: &str) -> Vec<String> {
     let mut anchors: Vec<String> = Vec::new();
     for (_, line) in lines(text) {
@@ -93,7 +93,7 @@ fn headings(text: &str) -> Vec<String> {
     anchors
 }
 
-/// A heading as it is shown: a link is replaced by its text.
+/// Returns a heading as it is shown: a link is replaced by its text.
 fn visible(title: &str) -> String {
     let mut shown = String::new();
     let mut rest = title;

@@ -114,7 +114,7 @@ fn bench(mut args: Vec<String>) -> Result<(), String> {
     Step::cargo("bench", "ours beside its peers", command).run(root()).map(drop)
 }
 
-/// The workspace root: xtask is a member folder directly below it.
+/// Returns the workspace root: xtask is a member folder directly below it.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder below the workspace root")
 }

@@ -80,7 +80,7 @@ pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The text of a file; empty if there is no such file.
+/// Returns the text of a file; empty if there is no such file.
 fn read(root: &Path, path: &str) -> Result<String, String> {
     match fs::read_to_string(root.join(path)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -175,7 +175,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     Err(wrong.join("\n  "))
 }
 
-/// The numbers of times in marked lines, with their lines and workloads.
+/// Returns the numbers of times in marked lines, with their lines and workloads.
 fn repeated(page: &str) -> Vec<(usize, String, String)> {
     let mut found = Vec::new();
     let mut paragraph: Option<&str> = None;
@@ -205,14 +205,14 @@ fn repeated(page: &str) -> Vec<(usize, String, String)> {
     found
 }
 
-/// Whether a number of the section, rounded to the precision of `time`, equals `time`.
+/// Returns whether a number of the section, rounded to the precision of `time`, equals `time`.
 fn states(section: &str, time: &str) -> bool {
     let decimals = time.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let numbers = section.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
     numbers.filter_map(|number| number.parse::<f64>().ok()).any(|number| format!("{number:.decimals$}") == time)
 }
 
-/// The measured commit, marked when the tree differs from it.
+/// Returns the measured commit, marked when the tree differs from it.
 fn commit(root: &Path) -> Result<String, String> {
     let hash = output(Command::new("git").args(["rev-parse", "--short=10", "HEAD"]).current_dir(root))?;
     let changes = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!*.md"];

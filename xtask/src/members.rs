@@ -13,12 +13,12 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Whether the package has a library, which has docs.
+    /// Returns whether the package has a library, which has docs.
     pub(crate) fn has_library(&self) -> bool {
         self.folder.join("src/lib.rs").exists()
     }
 
-    /// The test programs of the package, `tests/NAME.rs` or `tests/NAME/main.rs`, sorted.
+    /// Returns the test programs of the package, `tests/NAME.rs` or `tests/NAME/main.rs`, sorted.
     pub(crate) fn test_programs(&self) -> Vec<String> {
         let mut programs: Vec<String> = fs::read_dir(self.folder.join("tests"))
             .into_iter()
@@ -31,14 +31,14 @@ impl Member {
         programs
     }
 
-    /// Whether the package depends on another one, as a library or for its tests.
+    /// Returns whether the package depends on another one, as a library or for its tests.
     pub(crate) fn depends_on(&self, package: &str) -> bool {
         fs::read_to_string(self.folder.join("Cargo.toml"))
             .is_ok_and(|manifest| manifest.lines().any(|line| line.starts_with(package)))
     }
 }
 
-/// The members, in the order of the manifest's `members` and then of their names.
+/// Returns the members, in the order of the manifest's `members` and then of their names.
 ///
 /// # Errors
 /// A manifest that cannot be read, or that this reader does not understand.
@@ -59,7 +59,7 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Member>, String> {
     Ok(members)
 }
 
-/// The folders that a pattern of `members` stands for: `xtask`, or `crates/*`.
+/// Returns the folders that a pattern of `members` stands for: `xtask`, or `crates/*`.
 fn folders(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let Some(parent) = pattern.strip_suffix("/*") else {
         return Ok(vec![root.join(pattern)]);

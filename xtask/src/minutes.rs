@@ -28,7 +28,7 @@ const MINUTES: [(&str, f64); 19] = [
     ("all", 20.0),
 ];
 
-/// The minutes of a step, of `all` steps, or of `--fast` after a build.
+/// Returns the minutes of a step, of `all` steps, or of `--fast` after a build.
 pub(crate) fn of(step: &str) -> Option<f64> {
     MINUTES.iter().find(|(name, _)| *name == step).map(|(_, minutes)| *minutes)
 }

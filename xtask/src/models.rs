@@ -81,12 +81,12 @@ fn compare(found: &[String], listed: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a test program is compiled for loom alone.
+/// Returns whether a test program is compiled for loom alone.
 fn is_model(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("#![cfg(") && line.contains("loom") && !line.contains("not(loom"))
 }
 
-/// The folders under `crates` with a Rust file that mentions `cfg(loom`, or `loom` as the first condition of an `all`,
+/// Returns the folders under `crates` with a Rust file that mentions `cfg(loom`, or `loom` as the first condition of an `all`,
 /// `any` or `not`.
 fn crates_with_models(crates: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();

@@ -28,7 +28,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The command that builds everything that is published with the oldest toolchain.
+/// Returns the command that builds everything that is published with the oldest toolchain.
 ///
 /// # Errors
 /// The workspace's manifest does not name the toolchain.
@@ -52,7 +52,7 @@ pub(crate) fn metadata(root: &Path) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// The packages that ask for a later version, as "FOLDER: VERSION". The member `manifest_path` of a package stands before
+/// Returns the packages that ask for a later version, as "FOLDER: VERSION". The member `manifest_path` of a package stands before
 /// its `rust_version`.
 fn newer(metadata: &str, oldest: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

@@ -10,7 +10,7 @@ pub(crate) fn unknown(kind: &str, given: &str, known: &[&str]) -> String {
     message
 }
 
-/// The known name that differs from `given` in the fewest letters, if it is similar at all.
+/// Returns the known name that differs from `given` in the fewest letters, if it is similar at all.
 fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &&str| strsim::damerau_levenshtein(given, name);
     known.iter().copied().min_by_key(distance).filter(|name| distance(name) <= 1 + given.chars().count() / 3)

@@ -35,7 +35,7 @@ pub(crate) fn write(args: &[String], root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The notices, and the packages whose archives have no text.
+/// Returns the notices, and the packages whose archives have no text.
 fn notices(root: &Path, package: &str) -> Result<(String, Vec<String>), String> {
     let metadata = metadata(root)?;
     let mut text = "The following packages are part of this program, each under its own licence.\n".to_owned();
@@ -72,7 +72,7 @@ fn compiled_in(root: &Path, package: &str) -> Result<BTreeSet<String>, String> {
     Ok(lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).filter(|line| !line.is_empty()).collect())
 }
 
-/// The texts of licences in a folder.
+/// Returns the texts of licences in a folder.
 fn texts(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -36,7 +36,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     Err(format!("published packages are incomplete:\n  {}", missing.join("\n  ")))
 }
 
-/// The members that are published.
+/// Returns the members that are published.
 ///
 /// # Errors
 /// A manifest that cannot be read.
@@ -66,7 +66,7 @@ fn lacks(root: &Path, member: &Member) -> Result<Vec<String>, String> {
     Ok(lacks)
 }
 
-/// The licences that a folder does not have, or not as they are in the root.
+/// Returns the licences that a folder does not have, or not as they are in the root.
 fn licences(root: &Path, folder: &Path) -> Result<Vec<String>, String> {
     let mut lacks = Vec::new();
     for licence in LICENCES {

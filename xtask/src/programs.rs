@@ -30,7 +30,7 @@ const WAITING: &[&str] = &["command", "daemon"];
 pub(crate) const WRAPPING: [&str; 2] =
     ["--config=profile.dev.package.millstream-flow.overflow-checks=false", "--test=extremes"];
 
-/// The step.
+/// Returns the step.
 pub(crate) fn unit(members: &[Member], about: &'static str) -> Step {
     let test = |targets: &[String]| {
         let packages = ["test", "--no-fail-fast", "--workspace", "--exclude", PEERS].map(str::to_owned);
@@ -46,7 +46,7 @@ pub(crate) fn unit(members: &[Member], about: &'static str) -> Step {
     Step::lanes("unit", about, words(&["--no-run"]), phases)
 }
 
-/// The test programs that run alone, those that wait, and the others.
+/// Returns the test programs that run alone, those that wait, and the others.
 fn groups(members: &[Member]) -> [Vec<String>; 3] {
     let tested = members.iter().filter(|member| member.package != PEERS);
     let programs: BTreeSet<String> = tested.flat_map(Member::test_programs).collect();

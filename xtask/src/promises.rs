@@ -29,7 +29,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     Err(format!("{PAGE} names tests that are not there:\n  {}", missing.join("\n  ")))
 }
 
-/// The files and tests that stand as `` `FILE.rs: test` `` in the page.
+/// Returns the files and tests that stand as `` `FILE.rs: test` `` in the page.
 fn named(page: &str) -> Vec<(&str, &str)> {
     page.split('`')
         .skip(1)
@@ -39,7 +39,7 @@ fn named(page: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Whether `text` has a function of this name with the attribute `#[test]` and without `#[ignore]`.
+/// Returns whether `text` has a function of this name with the attribute `#[test]` and without `#[ignore]`.
 fn is_test(text: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();

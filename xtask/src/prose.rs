@@ -242,7 +242,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The number of hashes of a raw string that begins here.
+/// Returns the number of hashes of a raw string that begins here.
 fn raw_string(rest: &str, before: Option<char>) -> Option<usize> {
     if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_') {
         return None;
@@ -298,7 +298,7 @@ fn hashes(text: &str, python: bool) -> Split {
     Split { paragraphs: prose.paragraphs, code }
 }
 
-/// The place of the `#` that begins the line's comment: outside of quotes, at the start or after a blank.
+/// Returns the place of the `#` that begins the line's comment: outside of quotes, at the start or after a blank.
 fn hash(line: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = ' ';
@@ -337,7 +337,7 @@ pub(crate) struct Word {
     pub(crate) end: Option<char>,
 }
 
-/// The words of a paragraph. Code between backticks is one word that no rule names; the targets of links are left out.
+/// Returns the words of a paragraph. Code between backticks is one word that no rule names; the targets of links are left out.
 pub(crate) fn words(paragraph: &Paragraph) -> Vec<Word> {
     let mut words: Vec<Word> = Vec::new();
     // Code may be longer than its line.

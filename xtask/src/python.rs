@@ -81,7 +81,7 @@ impl Environment {
         self.folder.join("bin/python").display().to_string()
     }
 
-    /// The environment's interpreter, with the environment's programs first in its path.
+    /// Returns the environment's interpreter, with the environment's programs first in its path.
     pub(crate) fn python(&self) -> Command {
         let mut python = Command::new(self.interpreter());
         let path = std::env::var_os("PATH").unwrap_or_default();

@@ -52,7 +52,7 @@ impl House {
         Ok(House { files: files.into_iter().map(|(path, text)| (path, code_of(&text))).collect() })
     }
 
-    /// The file of a module, given as its path from the crate's root.
+    /// Returns the file of a module, given as its path from the crate's root.
     fn file_of(&self, module: &[&str]) -> Option<String> {
         if module.is_empty() {
             return Some("lib.rs".to_owned());
@@ -61,13 +61,13 @@ impl House {
         [format!("{path}.rs"), format!("{path}/mod.rs")].into_iter().find(|file| self.files.contains_key(file))
     }
 
-    /// The paths that a file names, from the crate's root.
+    /// Returns the paths that a file names, from the crate's root.
     fn paths_in(&self, file: &str) -> Vec<Vec<String>> {
         let here = module_of(file);
         paths(&self.files[file]).into_iter().filter_map(|path| absolute(&here, &path)).collect()
     }
 
-    /// The file that defines the last module of a path, and whether the path goes on to an item there.
+    /// Returns the file that defines the last module of a path, and whether the path goes on to an item there.
     fn resolve(&self, path: &[String]) -> Option<(String, bool)> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         (0..=path.len()).rev().find_map(|n| self.file_of(&path[..n]).map(|file| (file, n < path.len())))
@@ -147,7 +147,7 @@ fn is_parent(file: &str) -> bool {
     file == "lib.rs" || file.ends_with("mod.rs")
 }
 
-/// The engine's room that a file belongs to: the folder or file right below `engine`.
+/// Returns the engine's room that a file belongs to: the folder or file right below `engine`.
 fn room_of(file: &str) -> Option<&str> {
     let below = file.strip_prefix("engine/")?;
     Some(below.split('/').next().unwrap_or(below).trim_end_matches(".rs"))
@@ -186,7 +186,7 @@ fn has_impl_of_state(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("impl State ") || line.starts_with("impl State{"))
 }
 
-/// The groups of nodes that reach each other.
+/// Returns the groups of nodes that reach each other.
 fn cycles(arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reached = |from: &String| {
         let mut seen = BTreeSet::new();
@@ -225,7 +225,7 @@ fn collect(folder: &Path, below: &str, files: &mut BTreeMap<String, String>) -> 
     Ok(())
 }
 
-/// The text without comments and test modules.
+/// Returns the text without comments and test modules.
 fn code_of(text: &str) -> String {
     let mut code = String::new();
     let mut lines = text.lines();
@@ -246,14 +246,14 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// The module that a file defines.
+/// Returns the module that a file defines.
 fn module_of(file: &str) -> Vec<String> {
     let path = file.trim_end_matches(".rs");
     let path = path.strip_suffix("/mod").unwrap_or(path);
     if path == "lib" { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
 }
 
-/// A path that begins with `crate`, `self` or `super`, from the crate's root.
+/// Returns a path that begins with `crate`, `self` or `super`, from the crate's root.
 fn absolute(here: &[String], path: &[String]) -> Option<Vec<String>> {
     let mut base = here.to_vec();
     let mut rest = path;
@@ -274,7 +274,7 @@ fn absolute(here: &[String], path: &[String]) -> Option<Vec<String>> {
     Some(base)
 }
 
-/// All paths that begin with `crate::`, `self::` or `super::`, with the lists in braces of `use` taken apart. A
+/// Returns all paths that begin with `crate::`, `self::` or `super::`, with the lists in braces of `use` taken apart. A
 /// visibility such as `pub(in crate::engine)` is no path.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
@@ -334,7 +334,7 @@ fn expand<'a>(mut text: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<S
     text
 }
 
-/// The structs with named fields, each field with its visibility.
+/// Returns the structs with named fields, each field with its visibility.
 fn structs(text: &str) -> Vec<(String, Vec<(String, String)>)> {
     let mut found = Vec::new();
     let mut lines = text.lines();
@@ -368,7 +368,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// The structs that show some fields to the whole crate and keep the others private.
+/// Returns the structs that show some fields to the whole crate and keep the others private.
 fn mixed_structs(text: &str) -> Vec<String> {
     let is_wide = |visibility: &str| matches!(visibility, "pub" | "pub(crate)");
     let mixed = structs(text).into_iter().filter(|(_, fields)| {

@@ -55,7 +55,7 @@ pub(crate) enum Passed {
 }
 
 impl Step {
-    /// A step that is one `cargo` invocation.
+    /// Returns a step that is one `cargo` invocation.
     pub(crate) fn cargo(
         name: &'static str,
         about: &'static str,
@@ -64,17 +64,17 @@ impl Step {
         Self::new(name, about, Work::Cargo(Vec::new())).then_cargo(args)
     }
 
-    /// A step that builds with one invocation, and runs what it built in phases.
+    /// Returns a step that builds with one invocation, and runs what it built in phases.
     pub(crate) fn lanes(name: &'static str, about: &'static str, build: Invocation, phases: Vec<Phase>) -> Self {
         Self::new(name, about, Work::Lanes(build, phases))
     }
 
-    /// A step that inspects the tree itself.
+    /// Returns a step that inspects the tree itself.
     pub(crate) fn inspect(name: &'static str, about: &'static str, check: fn(&Path) -> Result<(), String>) -> Self {
         Self::new(name, about, Work::Inspect(check))
     }
 
-    /// A step that leaves out the parts for which the machine lacks a tool, and says so.
+    /// Returns a step that leaves out the parts for which the machine lacks a tool, and says so.
     pub(crate) fn partial(name: &'static str, about: &'static str, check: fn(&Path) -> Result<Passed, String>) -> Self {
         Self::new(name, about, Work::Partial(check))
     }
@@ -129,7 +129,7 @@ impl Step {
         }
     }
 
-    /// The step's commands as one would type them; none for an inspection.
+    /// Returns the step's commands as one would type them; none for an inspection.
     #[cfg(test)]
     pub(crate) fn lines(&self) -> Vec<String> {
         match &self.work {
@@ -170,7 +170,7 @@ impl Invocation {
         self
     }
 
-    /// The command, and the folder that it runs in.
+    /// Returns the command, and the folder that it runs in.
     pub(crate) fn command(&self, root: &Path) -> Command {
         let mut command = Command::new(cargo());
         command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value))).current_dir(root);
@@ -181,7 +181,7 @@ impl Invocation {
         run_as(&mut self.command(root), &self.shell_line())
     }
 
-    /// The invocation as a shell command, to repeat it by hand.
+    /// Returns the invocation as a shell command, to repeat it by hand.
     pub(crate) fn shell_line(&self) -> String {
         let mut line = String::new();
         for (name, value) in &self.env {
@@ -196,7 +196,7 @@ impl Invocation {
     }
 }
 
-/// The cargo that runs this program, so that every step uses the same toolchain.
+/// Returns the cargo that runs this program, so that every step uses the same toolchain.
 pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
@@ -272,7 +272,7 @@ fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, 
     Ok(())
 }
 
-/// The processor time of all commands that have ended; zero where the system does not say.
+/// Returns the processor time of all commands that have ended; zero where the system does not say.
 fn computed() -> Duration {
     /// The unit in which the kernel reports times to programs, on every machine.
     const TICKS_PER_SECOND: u64 = 100;
@@ -288,7 +288,7 @@ fn computed() -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
-/// A time in the unit that suits its size.
+/// Returns a time in the unit that suits its size.
 fn shown(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 60.0 { format!("{seconds:.1} s") } else { format!("{:.1} min", seconds / 60.0) }

@@ -38,14 +38,14 @@ impl Tool {
         Tool::new("clippy", words("rustup component add clippy"), vec![cargo(), "clippy".into(), "--version".into()])
     }
 
-    /// The target without a standard library.
+    /// Returns the target without a standard library.
     pub(crate) fn bare_target() -> Self {
         let target = bare::TARGET;
         let folder = format!("rustc --print target-libdir --target {target}");
         Tool::new(target, words(&format!("rustup target add {target}")), exists(&folder, ""))
     }
 
-    /// The virtual environment of the Python package.
+    /// Returns the virtual environment of the Python package.
     pub(crate) fn python(root: &Path) -> Self {
         let environment = Environment::of(root);
         let mut install = words("python3 -m venv --clear");
@@ -54,14 +54,14 @@ impl Tool {
         Tool::new("a virtual environment of python3, 3.11 or later,", install, test)
     }
 
-    /// A package in that environment.
+    /// Returns a package in that environment.
     pub(crate) fn python_package(root: &Path, package: &str) -> Self {
         let python = Environment::of(root).interpreter();
         let install = [&python, "-m", "pip", "install", "--quiet", package].map(str::to_owned).to_vec();
         Tool::new(package, install, vec![python, "-c".into(), format!("import {package}")])
     }
 
-    /// The oldest toolchain that builds the libraries.
+    /// Returns the oldest toolchain that builds the libraries.
     ///
     /// # Errors
     /// The workspace's manifest does not name it.
@@ -72,7 +72,7 @@ impl Tool {
         Ok(Tool::new(format!("Rust {version}"), install, test).for_soak())
     }
 
-    /// The toolchain of the sanitizer and of libFuzzer; the sanitizer needs the source of the standard library.
+    /// Returns the toolchain of the sanitizer and of libFuzzer; the sanitizer needs the source of the standard library.
     pub(crate) fn nightly() -> Self {
         let install = words("rustup toolchain install nightly --profile minimal --component rust-src");
         let source = exists("rustup run nightly rustc --print sysroot", "/lib/rustlib/src/rust/library/std");
@@ -96,7 +96,7 @@ impl Tool {
         command.status().is_ok_and(|status| status.success())
     }
 
-    /// A sentence that says that the tool is missing, and names the command that installs it.
+    /// Returns a sentence that says that the tool is missing, and names the command that installs it.
     pub(crate) fn missing(&self) -> String {
         format!("{} is missing; `{}` installs it, `{}` everything", self.name, self.command(), self.setup)
     }
@@ -126,18 +126,18 @@ fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A command that succeeds if the folder printed by another one, and `below` in it, exists.
+/// Returns a command that succeeds if the folder printed by another one, and `below` in it, exists.
 fn exists(print: &str, below: &str) -> Vec<String> {
     vec!["sh".to_owned(), "-c".to_owned(), format!("test -d \"$({print}){below}\"")]
 }
 
-/// The version of `rust-version` in the workspace's manifest.
+/// Returns the version of `rust-version` in the workspace's manifest.
 pub(crate) fn oldest_version(root: &Path) -> Result<String, String> {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).map_err(|error| format!("Cargo.toml: {error}"))?;
     version_of(&manifest).map(str::to_owned).ok_or_else(|| "Cargo.toml has no `rust-version`".to_owned())
 }
 
-/// The `rust-version` of a manifest.
+/// Returns the `rust-version` of a manifest.
 pub(crate) fn version_of(manifest: &str) -> Option<&str> {
     manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
 }

@@ -50,7 +50,7 @@ impl Trend {
         Ok(Trend(figures.collect::<Result<_, _>>()?))
     }
 
-    /// The file's text.
+    /// Returns the file's text.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{HEADER}\n");
         for Figure { processor, workload, row, over_best_peer, date, commit } in &self.0 {
@@ -85,7 +85,7 @@ impl Trend {
         worse
     }
 
-    /// A table of the workload's rows, with a column for the last run on each processor; `None` if there is only one
+    /// Returns a table of the workload's rows, with a column for the last run on each processor; `None` if there is only one
     /// processor.
     pub(crate) fn by_processor(&self, workload: &str) -> Option<String> {
         let mut rows: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
@@ -113,7 +113,7 @@ impl Trend {
     }
 }
 
-/// The figures of our rows in a report: of lines such as `ours / the best peer: 0.91, 0.88 to 0.95 over 5 rounds (…)`.
+/// Returns the figures of our rows in a report: of lines such as `ours / the best peer: 0.91, 0.88 to 0.95 over 5 rounds (…)`.
 ///
 /// # Errors
 /// A report that does not begin with its machine.

@@ -85,7 +85,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     Err(format!("{} finding(s):\n  {}", report.len(), report.join("\n  ")))
 }
 
-/// The tree's files that are text, sorted by path.
+/// Returns the tree's files that are text, sorted by path.
 fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
     let command = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(command).current_dir(root).output();
@@ -189,7 +189,7 @@ impl Findings {
         }
     }
 
-    /// Whether the list of exceptions has the word in this file.
+    /// Returns whether the list of exceptions has the word in this file.
     fn excepted(&mut self, path: &str, word: &str) -> bool {
         let place = EXCEPTIONS.iter().position(|(file, what, _)| *file == path && (*what == "*" || *what == word));
         self.used.extend(place);
@@ -210,7 +210,7 @@ impl Findings {
         report
     }
 
-    /// A line for each folder, and the sums with their limits.
+    /// Returns a line for each folder, and the sums with their limits.
     fn counts(&self) -> String {
         let mut text = format!(
             "   {:<20} {:>7} {:>7} {:>9} {:>9} {:>5} {:>5}\n",
@@ -236,13 +236,13 @@ impl Findings {
     }
 }
 
-/// The folder that a file is counted with: a crate, or a folder of the root.
+/// Returns the folder that a file is counted with: a crate, or a folder of the root.
 fn folder(path: &str) -> &str {
     let depth = if path.starts_with("crates/") || path.starts_with("bindings/") { 2 } else { 1 };
     path.match_indices('/').nth(depth - 1).map_or("root", |(end, _)| &path[..end])
 }
 
-/// Whether a document begins with "What" and asks no question.
+/// Returns whether a document begins with "What" and asks no question.
 fn is_what(paragraph: &Paragraph, words: &[Word]) -> bool {
     paragraph.kind == Kind::Doc
         && words.first().is_some_and(|word| word.text == "what")
@@ -250,7 +250,7 @@ fn is_what(paragraph: &Paragraph, words: &[Word]) -> bool {
         && words.iter().find_map(|word| word.end) != Some('?')
 }
 
-/// The functions under `#[test]`, with their lines.
+/// Returns the functions under `#[test]`, with their lines.
 fn tests(code: &[String]) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut test = false;
@@ -269,7 +269,7 @@ fn tests(code: &[String]) -> Vec<(usize, &str)> {
     found
 }
 
-/// The constants and statics, with their lines.
+/// Returns the constants and statics, with their lines.
 fn constants(code: &[String]) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (line, text) in (1..).zip(code) {
@@ -316,7 +316,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The banned words among `words`: line, word, better form. No match crosses the end of a sentence.
+    /// Returns the banned words among `words`: line, word, better form. No match crosses the end of a sentence.
     fn broken(&self, words: &[Word]) -> Vec<(usize, String, &'static str)> {
         let mut found = Vec::new();
         for (at, first) in words.iter().enumerate() {

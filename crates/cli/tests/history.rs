@@ -196,8 +196,8 @@ fn nothing_is_written_over_the_history_or_twice() {
     let (file, page) = (file.to_str().unwrap(), folder.path().join("page"));
     let page = page.to_str().unwrap();
     for (args, message) in [
-        (["--html", file, "--spec", "queue"], "the history itself is there"),
-        (["--svg", file, "--spec", "queue"], "the history itself is there"),
+        (["--html", file, "--spec", "queue"], "this is the history itself"),
+        (["--svg", file, "--spec", "queue"], "this is the history itself"),
     ] {
         let (status, said) = refusal(&[&[file][..], &args].concat(), "");
         assert!(status == 2 && said.contains(message), "{status}: {said}");
@@ -205,7 +205,7 @@ fn nothing_is_written_over_the_history_or_twice() {
     let link = folder.path().join("link");
     fs::hard_link(file, &link).unwrap();
     let (status, said) = refusal(&[file, "--spec", "queue", "--html", link.to_str().unwrap()], "");
-    assert!(status == 2 && said.contains("the history itself is there"), "{status}: {said}");
+    assert!(status == 2 && said.contains("this is the history itself"), "{status}: {said}");
     let again = folder.path().join(".").join("page");
     for other in [page, again.to_str().unwrap()] {
         let (status, said) = refusal(&[file, "--spec", "queue", "--html", page, "--svg", other], "");

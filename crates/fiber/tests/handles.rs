@@ -42,7 +42,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// A fiber that ends in one of several ways, after some turns.
+/// Returns a fiber that ends in one of several ways, after some turns.
 fn body(mut random: Random, count: Arc<AtomicUsize>) -> impl FnOnce() -> Counted + Send {
     move || {
         let result = Counted::new(&count);

@@ -40,8 +40,8 @@ pub enum Command {
     Slo(Box<SloArgs>),
     /// Decide which of two commands, or two files of numbers, is smaller. The exit status is the verdict.
     Compare(Box<CompareArgs>),
-    /// Call the statistical functions that decisions are made of: stopping rules, bounds and intervals, rounded to the
-    /// safe side.
+    /// Call the statistical functions behind these decisions: stopping rules, bounds and intervals, rounded to the safe
+    /// side.
     Csm(CsmArgs),
     /// Check recorded histories of concurrent operations.
     History(HistoryArgs),
@@ -56,7 +56,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Runs the instrument; the exit status is its own.
+    /// Runs the instrument and returns its exit status.
     pub fn run(&self) -> ExitCode {
         match self {
             Self::Stream(args) => stream(args),

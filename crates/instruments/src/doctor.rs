@@ -17,7 +17,7 @@ pub(crate) fn doctor() -> ExitCode {
     }
 }
 
-/// Renders a line for each finding, with the answers aligned in a column; a note stands below its answer.
+/// Renders a line for each finding, with the answers aligned in a column, and a note on the line below its answer.
 fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.name.len()).max().unwrap_or(0);
     let mut text = String::new();

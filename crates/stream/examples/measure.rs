@@ -348,7 +348,7 @@ fn check() -> Outcome<()> {
     Ok(())
 }
 
-/// The peak of the resident memory, in kilobytes.
+/// Returns the peak of the resident memory, in kilobytes.
 fn peak_kb() -> Outcome<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("the kernel states no peak")?;

@@ -5,7 +5,7 @@ use millstream_stream::check::{CheckError, check};
 use millstream_stream::clock::Pass;
 use millstream_stream::graph::{Graph, Operator};
 
-/// Two paths from one source, joined by a zip.
+/// Returns two paths from one source, joined by a zip.
 fn joined(paths: [&[Operator]; 2]) -> Graph {
     let mut graph = Graph::new();
     let x = graph.add(Operator::Source, &[], "x");

@@ -45,7 +45,7 @@ impl Waiter {
     pub const CAREFUL: Waiter = Waiter { fence: true, recheck: true };
 }
 
-/// A program that increments `times` times and ends.
+/// Returns a program that increments `times` times and ends.
 #[must_use]
 pub fn incrementer(increment: Increment, times: u8) -> Vec<Instruction> {
     let (word, sum) = (0, 1);
@@ -86,7 +86,7 @@ pub enum Compared {
     LowHalf,
 }
 
-/// A program that waits until the count is `target`.
+/// Returns a program that waits until the count is `target`.
 #[must_use]
 pub fn waiter(waiter: Waiter, compared: Compared, target: u8) -> Vec<Instruction> {
     let mut program = vec![
@@ -118,7 +118,7 @@ pub enum LightFence {
     Full,
 }
 
-/// A program that increments `times` times and ends, with the flag in a separate word.
+/// Returns a program that increments `times` times and ends, with the flag in a separate word.
 #[must_use]
 pub fn two_word_incrementer(fence: LightFence, times: u8) -> Vec<Instruction> {
     let (value, before, after) = (0, 1, 2);
@@ -139,7 +139,7 @@ pub fn two_word_incrementer(fence: LightFence, times: u8) -> Vec<Instruction> {
 
 const QUIET: [&str; 4] = ["first quiet", "second quiet", "third quiet", "fourth quiet"];
 
-/// A program that waits until the count is `target`, with the flag in a separate word.
+/// Returns a program that waits until the count is `target`, with the flag in a separate word.
 #[must_use]
 pub fn two_word_waiter(waiter: Waiter, target: u8) -> Vec<Instruction> {
     let mut program =

@@ -22,7 +22,7 @@ pub enum Outcome {
 pub struct Trace(Vec<String>);
 
 impl Outcome {
-    /// Whether an execution leaves a thread asleep forever.
+    /// Returns whether an execution leaves a thread asleep forever.
     #[must_use]
     pub fn is_lost_wake_up(&self) -> bool {
         matches!(self, Outcome::LostWakeUp(_))

@@ -61,7 +61,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the reader goes on with an object that the reclaimer frees.
+    /// Returns whether the reader goes on with an object that the reclaimer frees.
     #[must_use]
     pub fn is_use_after_free(self) -> bool {
         !self.fast_saw && !self.slow_saw
@@ -79,7 +79,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Every order in which memory may see the four steps, with its outcome.
+/// Returns every order in which memory may see the four steps, with its outcome.
 ///
 /// Lower case is the reader's: `p` for its publication, `l` for its check; upper case is the reclaimer's: `W` for its
 /// write that makes the object stale, `L` for its check.

@@ -62,7 +62,7 @@ pub enum Instruction {
 }
 
 impl Instruction {
-    /// Whether the instruction waits for an empty buffer: locked instructions, fences and system calls do.
+    /// Returns whether the instruction waits for an empty buffer: locked instructions, fences and system calls do.
     fn drains(self) -> bool {
         use Instruction as I;
         match self {
@@ -141,7 +141,7 @@ pub enum Access {
 }
 
 impl Machine {
-    /// A machine with zeroed memory and every thread at its first instruction.
+    /// Returns a machine with zeroed memory and every thread at its first instruction.
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let thread = Thread {
@@ -156,7 +156,7 @@ impl Machine {
         Machine { memory: [0; WORDS], threads: vec![thread; threads], interrupts: None, clock_was_read: false }
     }
 
-    /// The same machine with up to `most` spontaneous interrupts of `thread`, at any moment between two instructions.
+    /// Returns the same machine with up to `most` spontaneous interrupts of `thread`, at any moment between two instructions.
     /// The time that each stores in `word` is 1 if a thread has executed [`ReadClock`](Instruction::ReadClock)
     /// before, otherwise 0.
     #[must_use]
@@ -166,20 +166,20 @@ impl Machine {
         self
     }
 
-    /// The value of the thread's register.
+    /// Returns the value of the thread's register.
     #[must_use]
     pub fn register(&self, thread: usize, register: Register) -> u8 {
         self.threads[thread].registers[register]
     }
 
-    /// Whether every thread has reached the end of its program, and every store has reached memory.
+    /// Returns whether every thread has reached the end of its program, and every store has reached memory.
     #[must_use]
     pub fn has_ended(&self, programs: &[Vec<Instruction>]) -> bool {
         let ended = |(thread, program): (&Thread, &Vec<_>)| thread.next == program.len() && thread.buffer.is_empty();
         self.threads.iter().zip(programs).all(ended)
     }
 
-    /// The memory access of a step that is about to be taken; for an interrupt that drains several stores, the first.
+    /// Returns the memory access of a step that is about to be taken; for an interrupt that drains several stores, the first.
     #[must_use]
     pub fn access(&self, step: Step, programs: &[Vec<Instruction>]) -> Option<Access> {
         match step {
@@ -194,13 +194,13 @@ impl Machine {
         }
     }
 
-    /// The number of threads that will never run again unless another thread wakes them.
+    /// Returns the number of threads that will never run again unless another thread wakes them.
     #[must_use]
     pub fn sleepers(&self) -> usize {
         self.threads.iter().filter(|thread| thread.asleep_on.is_some()).count()
     }
 
-    /// Every step that is possible now, with the machine after it.
+    /// Returns every step that is possible now, with the machine after it.
     #[must_use]
     pub fn successors(&self, programs: &[Vec<Instruction>]) -> Vec<(Step, Machine)> {
         let mut successors = Vec::new();
@@ -242,7 +242,7 @@ impl Machine {
         self.memory[address] = value;
     }
 
-    /// The machine after the fence of `by` has interrupted `at`, if it can.
+    /// Returns the machine after the fence of `by` has interrupted `at`, if it can.
     fn interrupted(&self, at: usize, by: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         let awaited = self.threads[by].awaited?;
         if awaited & (1 << at) == 0 || self.is_inside_of_an_addition(at, programs) {
@@ -256,7 +256,7 @@ impl Machine {
         Some(machine)
     }
 
-    /// The machine after a spontaneous interrupt of `at`, if there can be one.
+    /// Returns the machine after a spontaneous interrupt of `at`, if there can be one.
     fn stamped(&self, at: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         let Interrupts { stamp, word } = self.interrupts?;
         if self.threads[at].interrupts == 0 || self.is_inside_of_an_addition(at, programs) {
@@ -277,7 +277,7 @@ impl Machine {
         thread.read.is_some() && matches!(programs[at][thread.next], Instruction::Add(..))
     }
 
-    /// The machine after `at` has executed a step, if it can.
+    /// Returns the machine after `at` has executed a step, if it can.
     fn executed(&self, at: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         use Instruction as I;
 

@@ -16,7 +16,7 @@ const MAX_SECONDS: u64 = 10;
 /// The maximum memory of a target, in MiB.
 const MAX_MEMORY_MIB: u64 = 512;
 
-/// A part for each target.
+/// Returns a part for each target.
 pub(super) fn parts() -> impl Iterator<Item = Part> {
     TARGETS.into_iter().map(|(target, folders)| Part {
         name: target.to_owned(),

@@ -72,7 +72,7 @@ impl Bench<'_> {
     }
 }
 
-/// Every part, in the order they run.
+/// Returns every part, in the order they run.
 fn all(root: &Path) -> Result<Vec<Part>, String> {
     let mut parts = vec![
         randomised::part(root)?,

@@ -8,7 +8,7 @@ use super::Part;
 
 const FOLDER: &str = "verify/mutants";
 
-/// A part for each list.
+/// Returns a part for each list.
 pub(super) fn parts(root: &Path) -> Result<Vec<Part>, String> {
     let entries = fs::read_dir(root.join(FOLDER)).map_err(|error| format!("{FOLDER}: {error}"))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -58,7 +58,7 @@ fn test(bench: &Bench<'_>, members: &[Member], folder: &Path) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether a package is a library that is useful by itself. The tests of the commands need flows of the repository, and
+/// Returns whether a package is a library that is useful by itself. The tests of the commands need flows of the repository, and
 /// those of the C bindings the folders of their own build.
 fn is_tested(member: &Member) -> bool {
     member.has_library() && !["c", "cli", "command", "instruments"].contains(&member.short.as_str())

@@ -49,7 +49,7 @@ fn run(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The file of the folder with this ending.
+/// Returns the file of the folder with this ending.
 fn the_only(folder: &Path, ending: &str) -> Result<PathBuf, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -13,7 +13,7 @@ use crate::step::cargo;
 /// The factor by which a test runs longer than in the test command.
 const STRESS: &str = "4";
 
-/// The tests of every package that draws from a seed, repeated until the time is over.
+/// Returns the tests of every package that draws from a seed, repeated until the time is over.
 pub(super) fn part(root: &Path) -> Result<Part, String> {
     let members = members::all(root)?.into_iter().filter(|member| member.depends_on(seeds::PACKAGE));
     let packages: Vec<String> = members.map(|member| format!("--package={}", member.package)).collect();
@@ -41,7 +41,7 @@ pub(super) fn part(root: &Path) -> Result<Part, String> {
     })
 }
 
-/// A random number with room for the tests that count up from their seed.
+/// Returns a random number with room for the tests that count up from their seed.
 fn fresh() -> u64 {
     RandomState::new().build_hasher().finish() >> 1
 }

@@ -20,7 +20,7 @@ pub(super) struct Subject {
     pub(super) rule: String,
 }
 
-/// Why there were no more observations.
+/// The reason why there were no more observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The evidence in the state file already decides.
@@ -40,7 +40,7 @@ pub(super) struct Answer {
     pub(super) subject: Subject,
     pub(super) view: View,
     pub(super) ended: Ended,
-    /// Observations that a state file has kept.
+    /// The number of observations that come from a state file.
     pub(super) kept: u64,
     pub(super) wall: Duration,
     /// The first observation that was not a success, and the reason.
@@ -50,7 +50,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The verdict in a word.
+    /// Returns the verdict in a word.
     pub(super) fn word(&self) -> &'static str {
         match self.view.verdict() {
             Some(Verdict::Holds) => "holds",
@@ -59,7 +59,7 @@ impl Answer {
         }
     }
 
-    /// The exit status.
+    /// Returns the exit status.
     pub(super) fn status(&self) -> u8 {
         match self.view.verdict() {
             Some(Verdict::Holds) => HOLDS,
@@ -68,12 +68,12 @@ impl Answer {
         }
     }
 
-    /// The claim as a sentence: `the rate of success is at least 0.99`.
+    /// Returns the claim as a sentence: `the rate of success is at least 0.99`.
     pub(super) fn claim(&self) -> String {
         format!("the {} is {}", self.quantity(), self.stated.words())
     }
 
-    /// The finding, as a sentence: `holds: the rate of success is at least 0.99`.
+    /// Returns the finding, as a sentence: `holds: the rate of success is at least 0.99`.
     pub(super) fn finding(&self) -> String {
         match self.view.verdict() {
             Some(verdict) => format!("{}: the {} is {}", self.word(), self.quantity(), self.stated.found(verdict)),
@@ -85,7 +85,7 @@ impl Answer {
         if self.range.is_some() { "mean" } else { "rate of success" }
     }
 
-    /// Why it was not decided.
+    /// Returns the reason why the claim was not decided.
     pub(super) fn reason(&self) -> Option<&'static str> {
         if self.view.verdict().is_some() {
             return None;
@@ -100,7 +100,7 @@ impl Answer {
         })
     }
 
-    /// The interval, for people.
+    /// Returns the interval, for people.
     pub(super) fn interval(&self) -> String {
         self.stated.show_interval(self.view.interval)
     }

@@ -24,8 +24,8 @@ Examples:
   millstream slo --mean --at-most 30ms --timeout 1s -- ./query
   millstream slo plan --at-least 0.99 --limit 2000
 
-The command is run, or lines are read, until the claim is decided: that takes few observations when the truth is far from \
-the threshold and many when it is near. Looking at the interval meanwhile costs nothing; it is right at all times at once.
+The command is run, or lines are read, until the claim is decided. That takes few observations if the truth is far from the \
+threshold, and many if it is near. You may look at the interval meanwhile: it is right at all times at once.
 
 Exit status:
   0  the claim holds
@@ -50,7 +50,7 @@ pub struct ClaimArgs {
     /// The rate of success (with --mean: the mean) is more than P. Rates are numbers such as 0.99, 99% or 0x1.fap-1.
     #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub at_least: Option<Quantity>,
-    /// The rate (or the mean) is less than P. With --at-least as well: it lies between the two.
+    /// The rate (or the mean) is less than P. Together with --at-least, it lies between the two.
     #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub at_most: Option<Quantity>,
     /// Two thresholds: above LOW the claim may be said to hold, below HIGH it may be said to fail, and in between
@@ -67,7 +67,7 @@ pub struct ClaimArgs {
     pub method: Option<Method>,
 }
 
-/// When an observation is a success.
+/// The conditions of a success.
 #[derive(Debug, Clone, Args)]
 pub struct SuccessArgs {
     /// A success takes, or is, less than this: a time such as 50ms, or a number.
@@ -84,7 +84,7 @@ pub struct SuccessArgs {
     pub exit: ExitRule,
 }
 
-/// How a file of lines is read.
+/// The options for reading a file of lines.
 #[derive(Debug, Clone, Args)]
 pub struct ColumnArgs {
     /// The field of a line: its number from 1, its name in the first line, or the member of a JSON line (a.b for a
@@ -96,7 +96,7 @@ pub struct ColumnArgs {
     pub separator: Option<u8>,
 }
 
-/// How commands are run.
+/// The options for running commands.
 #[derive(Debug, Clone, Args)]
 pub struct RunningArgs {
     /// Stop at this number of observations [default: 1000000 for a command, 100000 rounds with compare; the end of the
@@ -146,11 +146,11 @@ pub struct SloArgs {
     /// How the command is run.
     #[command(flatten)]
     pub running: RunningArgs,
-    /// The number of runs of the command at a time. Runs count in the order in which they were started, so that a fast
-    /// run does not count before a slow one; mind that they share the machine. MILLSTREAM_RUN tells a run its number.
+    /// The number of runs of the command at a time. Runs count in the order in which they were started, so a fast run does
+    /// not count before a slow one; mind that they share the machine. MILLSTREAM_RUN tells a run its number.
     #[arg(short, long, value_name = "N", value_parser = jobs, default_value = "1")]
     pub jobs: usize,
-    /// Keep the evidence in this file and go on from there the next time. The claim and the error are frozen in it.
+    /// Keep the evidence in this file, and continue from it the next time. The claim and the error are frozen in it.
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// The outputs of the answer.

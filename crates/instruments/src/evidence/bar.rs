@@ -14,7 +14,7 @@ use super::decide::View;
 
 /// How often a terminal is drawn on.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
-/// The pause before the first line where there is no terminal; each later pause is half as long again.
+/// The pause before the first line if there is no terminal; each later pause is half as long again.
 const PLAIN_FIRST: Duration = Duration::from_secs(2);
 const MAX_PLAIN_PAUSE: Duration = Duration::from_secs(60);
 
@@ -70,7 +70,7 @@ impl Bar {
         }
     }
 
-    /// Takes the picture away, so that the answer can follow.
+    /// Removes the picture, so that the answer can follow.
     pub(super) fn clear(&mut self) {
         if let Mode::Live(terminal) = &mut self.mode {
             let columns = Look::of_stderr().map_or(80, |look| look.columns);
@@ -79,7 +79,7 @@ impl Bar {
     }
 }
 
-/// The lines of a question about an objective: the figures, and the interval as a picture.
+/// Returns the lines of a question about an objective: the figures, and the interval as a picture.
 pub(super) fn lines(
     stated: &Stated,
     subject: &Subject,
@@ -104,7 +104,7 @@ pub(super) fn lines(
     vec![figures.done(), ruler(&stated.thresholds(), range, view, columns, look)]
 }
 
-/// The interval on a scale with the thresholds in its middle. Rates have a logarithmic scale of odds, on which 0.99 and
+/// Draws the interval on a scale with the thresholds in its middle. Rates have a logarithmic scale of odds, on which 0.99 and
 /// 0.999 lie as far apart as 0.9 and 0.99 do.
 fn ruler(thresholds: &[f64], range: Option<(f64, f64)>, view: &View, columns: usize, look: Look) -> String {
     /// The logarithm of the factor shown on either side of the thresholds: from a 400th of their odds to 400 times.

@@ -1,4 +1,4 @@
-//! Claims, from the command line to the mathematics and to words.
+//! Claims: read from the command line, and turned into questions for the mathematics and into words.
 
 use millstream_csm::means::MeanSetup;
 use millstream_csm::{Claim, Driver, Interval, Method, Setup, Verdict};
@@ -7,7 +7,7 @@ use super::args::ClaimArgs;
 use super::error::EvidenceError;
 use super::number::{self, Quantity};
 
-/// A claim and how the thresholds in it were written.
+/// A claim, and how its thresholds were written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stated {
     pub(super) claim: Claim,
@@ -18,7 +18,7 @@ pub(super) struct Stated {
 }
 
 impl Stated {
-    /// The claim of a command line.
+    /// Returns the claim of a command line.
     pub(super) fn new(args: &ClaimArgs) -> Result<Self, EvidenceError> {
         let (claim, quantity) = match (args.at_least, args.at_most, args.between) {
             (Some(low), Some(high), _) => {
@@ -35,7 +35,7 @@ impl Stated {
         Ok(Self { claim, error: args.error, method: args.method, is_time: quantity.is_time })
     }
 
-    /// The question whether a rate of success is as claimed.
+    /// Returns the question whether a rate of success is as claimed.
     pub(super) fn rate(&self) -> Result<Setup, EvidenceError> {
         if self.is_time {
             return Err(EvidenceError::usage(format!(
@@ -53,7 +53,7 @@ impl Stated {
         Ok(setup)
     }
 
-    /// The question whether the mean of values within `range` is as claimed.
+    /// Returns the question whether the mean of values within `range` is as claimed.
     pub(super) fn mean(&self, range: (Quantity, Quantity)) -> Result<MeanSetup, EvidenceError> {
         if let Some(method) = self.method {
             return Err(EvidenceError::usage(format!("--method {method} is for rates; a mean has one method only")));
@@ -69,7 +69,7 @@ impl Stated {
         Ok(MeanSetup::new(self.claim, self.error, range.0.value, range.1.value))
     }
 
-    /// The thresholds, the lesser first.
+    /// Returns the thresholds, the lesser first.
     pub(super) fn thresholds(&self) -> Vec<f64> {
         match self.claim {
             Claim::AtLeast(threshold) | Claim::AtMost(threshold) => vec![threshold],
@@ -77,12 +77,12 @@ impl Stated {
         }
     }
 
-    /// A value in the unit that the thresholds have, for people.
+    /// Returns a value for people, in the unit of the thresholds.
     pub(super) fn show(&self, value: f64) -> String {
         if self.is_time { time(value, number::short) } else { number::short(value) }
     }
 
-    /// An interval for people, rounded outwards.
+    /// Returns an interval for people, rounded outwards.
     pub(super) fn show_interval(&self, interval: Interval) -> String {
         let show = |value: f64, round: fn(f64) -> String| match (value.is_finite(), self.is_time) {
             (false, _) => "anything".to_owned(),
@@ -92,12 +92,12 @@ impl Stated {
         format!("{} to {}", show(interval.low, number::short_low), show(interval.high, number::short_high))
     }
 
-    /// The claim in words: `at least 0.99`.
+    /// Returns the claim in words: `at least 0.99`.
     pub(super) fn words(&self) -> String {
         self.words_with(|value| self.show(value))
     }
 
-    /// The verdict in words: `at least 0.99`, `not at least 0.99`.
+    /// Returns the verdict in words: `at least 0.99`, `not at least 0.99`.
     pub(super) fn found(&self, verdict: Verdict) -> String {
         match (verdict, self.claim) {
             (Verdict::Holds, Claim::Between { low, .. }) => format!("above {}", self.show(low)),
@@ -107,7 +107,7 @@ impl Stated {
         }
     }
 
-    /// The claim in exact words, which a state file has to match.
+    /// Returns the claim in exact words, which a state file has to match.
     pub(super) fn exact_words(&self) -> String {
         let unit = if self.is_time { " s" } else { "" };
         self.words_with(|value| format!("{}{unit}", number::exact(value)))
@@ -123,7 +123,7 @@ impl Stated {
     }
 }
 
-/// A time in seconds, in the unit that suits it.
+/// Returns a time in seconds, in the unit that suits it.
 pub(super) fn time(seconds: f64, round: fn(f64) -> String) -> String {
     let (factor, unit) = match seconds.abs() {
         0.0 => return "0 s".to_owned(),

@@ -22,7 +22,7 @@ impl ExitRule {
     /// Reads a status or `any`.
     ///
     /// # Errors
-    /// It is neither.
+    /// Returns an error if the text is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "any" => Ok(Self::Any),
@@ -48,7 +48,7 @@ pub(super) struct Criterion {
 }
 
 impl Criterion {
-    /// The criterion for runs of a command.
+    /// Returns the criterion for runs of a command.
     pub(super) fn of_runs(args: &SuccessArgs) -> Result<Self, EvidenceError> {
         for (name, limit) in [("--under", args.under), ("--over", args.over)] {
             if let Some(limit) = limit.filter(|limit| !limit.is_time) {
@@ -61,7 +61,7 @@ impl Criterion {
         Ok(Self { under: args.under, over: args.over, matches: args.matches.clone(), exit: args.exit })
     }
 
-    /// The criterion for lines of data.
+    /// Returns the criterion for lines of data.
     pub(super) fn of_data(args: &SuccessArgs) -> Result<Self, EvidenceError> {
         if args.exit != ExitRule::Status(0) {
             return Err(EvidenceError::usage("--exit is about a command, and there is none"));
@@ -69,20 +69,20 @@ impl Criterion {
         Ok(Self { under: args.under, over: args.over, matches: args.matches.clone(), exit: args.exit })
     }
 
-    /// Whether the standard output of runs is looked at.
+    /// Returns whether the criterion searches the standard output of runs.
     pub(super) fn needs_output(&self) -> bool {
         self.matches.is_some()
     }
 
-    /// Whether a run was a success.
+    /// Returns whether a run was a success.
     pub(super) fn of_run(&self, status: ExitStatus, took: Duration, output: &[u8]) -> bool {
         self.exit.admits(status) && self.admits_value(took.as_secs_f64()) && self.admits_text(output)
     }
 
-    /// Whether a field of data is a success.
+    /// Returns whether a field of data is a success.
     ///
     /// # Errors
-    /// The problem with the field, in words.
+    /// Returns the problem with the field, in words.
     pub(super) fn of_field(&self, field: &[u8]) -> Result<bool, String> {
         let text = || String::from_utf8_lossy(field);
         if self.under.is_none() && self.over.is_none() {
@@ -120,7 +120,7 @@ impl Criterion {
         self.matches.as_ref().is_none_or(|regex| regex.is_match(text))
     }
 
-    /// The criterion for runs, in words that a state file can be compared with.
+    /// Returns the criterion for runs in words, which are compared with those in a state file.
     pub(super) fn describe_run(&self) -> String {
         let exit = match self.exit {
             ExitRule::Status(status) => format!("exits with {status}"),
@@ -129,7 +129,7 @@ impl Criterion {
         [exit].into_iter().chain(self.describe("takes", "prints a match of")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The criterion for data, in words.
+    /// Returns the criterion for data, in words.
     pub(super) fn describe_field(&self) -> String {
         let parts: Vec<_> = self.describe("is", "matches").collect();
         if parts.is_empty() { "says so (1, true, ok, pass, yes)".to_owned() } else { parts.join(", ") }
@@ -145,7 +145,7 @@ impl Criterion {
     }
 }
 
-/// The outcome that the field's word stands for; `None` for any other field.
+/// Returns the outcome that the field names; `None` for any other field.
 fn outcome(field: &[u8]) -> Option<bool> {
     const SUCCESS: [&str; 8] = ["1", "true", "ok", "pass", "passed", "success", "yes", "t"];
     const FAILURE: [&str; 9] = ["0", "false", "fail", "failed", "failure", "error", "no", "f", "not ok"];

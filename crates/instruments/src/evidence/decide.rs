@@ -75,7 +75,7 @@ impl Decider {
         }
     }
 
-    /// The state of the evidence.
+    /// Returns the state of the evidence.
     pub(super) fn view(&self) -> View {
         match self {
             Self::Rate(driver) => {

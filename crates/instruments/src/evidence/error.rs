@@ -17,10 +17,10 @@ pub(crate) const UNDECIDED: u8 = 3;
 /// The data are not outcomes or numbers, or something could not be run, read or written.
 pub(crate) const INVALID: u8 = 4;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// Arguments that do not go together.
+    /// The arguments contradict each other.
     #[error("{0}")]
     Usage(String),
     /// A question to which the mathematics has no answer.
@@ -84,7 +84,7 @@ pub enum EvidenceError {
 }
 
 impl EvidenceError {
-    /// The exit status.
+    /// Returns the exit status.
     pub fn status(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Question(_) | Self::Place(_) | Self::State { .. } | Self::NoProgram { .. } => USAGE,
@@ -92,12 +92,12 @@ impl EvidenceError {
         }
     }
 
-    /// Arguments that do not go together.
+    /// Returns the error of arguments that contradict each other.
     pub(super) fn usage(problem: impl Into<String>) -> Self {
         Self::Usage(problem.into())
     }
 
-    /// For `map_err`: the system refused `what`.
+    /// Returns a function for `map_err`, which says that the system refused `what`.
     pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::System { what, source }

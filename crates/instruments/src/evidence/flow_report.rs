@@ -15,11 +15,11 @@ pub struct Units {
     pub successes: u64,
 }
 
-/// Reads a report. Without a stage a trial is a unit that left the flow, and a success one that was retired with a
-/// result; with one, a trial is an attempt of the stage, and a success one that did not fail.
+/// Reads a report. Without a stage, each unit that left the flow is a trial, and each unit that was retired with a result
+/// is a success. With a stage, each of its attempts is a trial, and each attempt that did not fail is a success.
 ///
 /// # Errors
-/// The file cannot be read, or is not the report of a complete run.
+/// Returns an error if the file cannot be read, or is not the report of a complete run.
 pub fn read(path: &Path, stage: Option<&str>) -> Result<Units, EvidenceError> {
     let place = path.display().to_string();
     let data = |problem: String| EvidenceError::Data { place: place.clone(), problem };

@@ -1,8 +1,8 @@
 //! Running a command again and again, several runs at a time, without a bias towards fast runs.
 //!
 //! Fast runs end first. If runs counted in the order in which they end, an early decision would have seen only the fast
-//! half of the runs that were started: too many successes, where a success is a fast run. So outcomes are handed out in
-//! the order in which the runs were **started**. The observed sequence is then the one that runs one after another
+//! half of the runs that were started: too many successes, if a success is a fast run. Outcomes are therefore handed out
+//! in the order in which the runs were **started**. The observed sequence is then the one that runs one after another
 //! would give, and the moment of the decision depends only on the outcomes before it, as the guarantee of a confidence
 //! sequence requires. Runs that were started later are still under way at that moment; they are stopped, and their
 //! outcomes are not used.
@@ -33,7 +33,7 @@ const AHEAD: u64 = 16;
 /// The interval of progress checks while no run ends.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Why there were no more runs.
+/// The reason why there were no more runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The receiver of the outcomes needs no more.
@@ -51,11 +51,11 @@ pub(super) enum End {
 /// The limits on the runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
-    /// Runs.
+    /// The maximum number of runs.
     pub(super) runs: u64,
     /// The moment from which no more runs are started.
     pub(super) until: Option<Instant>,
-    /// Runs at a time.
+    /// The number of runs at a time.
     pub(super) jobs: usize,
     /// The number of the first run.
     pub(super) first: u64,
@@ -65,12 +65,12 @@ pub(super) struct Allowance {
 #[derive(Debug, Clone)]
 pub(super) struct Interrupts {
     count: Arc<AtomicUsize>,
-    /// No outcome is wanted any more.
+    /// Whether outcomes are no longer wanted.
     unwanted: Arc<AtomicBool>,
 }
 
 impl Interrupts {
-    /// Counts from now on, for the rest of the process.
+    /// Returns a count of the signals from now on, for the rest of the process.
     pub(super) fn count() -> Result<Self, EvidenceError> {
         let interrupts = Self::none();
         interrupts.listen()?;
@@ -103,22 +103,22 @@ impl Interrupts {
         }
     }
 
-    /// Whether there was one.
+    /// Returns whether there was an interrupt.
     pub(super) fn any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// No interrupt is counted, and no signal is heard.
+    /// Returns a count of zero, which ignores signals until [`listen`](Self::listen) is called.
     pub(super) fn none() -> Self {
         Self { count: Arc::new(AtomicUsize::new(0)), unwanted: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Set when the outcomes of runs are no longer wanted.
+    /// Returns the flag that is set once the outcomes of runs are no longer wanted.
     pub(super) fn unwanted(&self) -> &AtomicBool {
         &self.unwanted
     }
 
-    /// The reason why no more runs are started, if there is one.
+    /// Returns the reason why no more runs are started, if there is one.
     pub(super) fn stop(&self, allowance: &Allowance, started: u64) -> Option<End> {
         match self.count.load(Ordering::Relaxed) {
             0 if started >= allowance.runs => Some(End::Limit),
@@ -161,9 +161,9 @@ pub(super) fn run(
 
 /// The state of several jobs.
 struct Turn {
-    /// Runs that were started.
+    /// The number of runs that were started.
     started: u64,
-    /// Outcomes that were handed out.
+    /// The number of outcomes that were handed out.
     taken: u64,
     /// The reason why no more runs are started.
     end: Option<End>,
@@ -231,7 +231,7 @@ fn side_by_side(
     })
 }
 
-/// The number of the next run to start; waits while too many have been started after the oldest one that is under way.
+/// Returns the number of the next run to start; waits while too many have been started after the oldest one that is under way.
 fn next(
     mut turn: MutexGuard<'_, Turn>,
     moved: &Condvar,

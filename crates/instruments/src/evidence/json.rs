@@ -16,13 +16,13 @@ impl Object {
         Self::default()
     }
 
-    /// A number with 17 significant digits; null for a number that is not finite, which JSON cannot express.
+    /// Adds a number with 17 significant digits, or null for a number that is not finite, which JSON cannot express.
     pub(super) fn number(self, name: &str, value: f64) -> Self {
         let text = if value.is_finite() { number::exact(value) } else { "null".to_owned() };
         self.member(name, &text)
     }
 
-    /// A number that may be unknown.
+    /// Adds a number, or null if it is unknown.
     pub(super) fn maybe(self, name: &str, value: Option<f64>) -> Self {
         self.number(name, value.unwrap_or(f64::NAN))
     }
@@ -50,12 +50,12 @@ impl Object {
         self.member(name, &format!("[{}]", values.join(",")))
     }
 
-    /// A member whose text is JSON already.
+    /// Adds a member whose text is JSON already.
     pub(super) fn raw(self, name: &str, text: &str) -> Self {
         self.member(name, text)
     }
 
-    /// The object's text.
+    /// Returns the object's text.
     pub(super) fn done(&self) -> String {
         format!("{{{}}}", self.members.join(","))
     }

@@ -34,7 +34,7 @@ pub(super) struct Launcher {
 
 impl Launcher {
     /// # Errors
-    /// A word contains a NUL byte, or the system refuses a resource.
+    /// Returns an error if a word contains a NUL byte, or the system refuses a resource.
     pub(super) fn new(path: &Path, name: &OsStr, arguments: &[OsString]) -> io::Result<Self> {
         let word = |word: &OsStr| CString::new(word.as_bytes()).map_err(io::Error::from);
         let assignment = |(name, value): (OsString, OsString)| {
@@ -93,7 +93,7 @@ impl Launcher {
     }
 }
 
-/// The strings as C takes them: pointers, and a null pointer at the end.
+/// Returns the strings as C takes them: pointers, and a null pointer at the end.
 fn pointers<'a>(strings: impl Iterator<Item = &'a CString>) -> Vec<*mut c_char> {
     strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
@@ -160,7 +160,7 @@ impl Drop for Attributes {
     }
 }
 
-/// The signals whose action in the child is the default: all that are not ignored here, as after any exec, and SIGPIPE,
+/// Returns the signals whose action in the child is the default: all that are not ignored here, as after any exec, and SIGPIPE,
 /// which Rust's runtime ignores. `posix_spawn` need not ask for the action of these signals.
 fn default_signals() -> sigset_t {
     let mut set = MaybeUninit::uninit();

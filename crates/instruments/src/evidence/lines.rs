@@ -14,13 +14,13 @@ use super::jobs::Interrupts;
 use super::number::Quantity;
 use super::reader::Attentive;
 
-/// The mark with which some programs begin a text in UTF-8.
+/// The byte order mark with which some programs begin a UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The maximum length of a line; a longer one cannot hold outcomes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// The fields of a file, one a line. Empty lines are passed over.
+/// The fields of a file, one a line. Empty lines are skipped.
 pub(super) struct Fields {
     reader: Box<dyn BufRead>,
     interrupts: Interrupts,
@@ -77,7 +77,7 @@ impl Fields {
         Self { interrupts, ..Self::new(Box::new(BufReader::with_capacity(1 << 16, reader)), place, columns) }
     }
 
-    /// Standard input, unless it is a terminal and the command line named nothing to run or read.
+    /// Opens standard input. If that is a terminal, the command line has named nothing to run or read, which is an error.
     pub(super) fn standard_input(columns: &ColumnArgs) -> Result<Self, EvidenceError> {
         if io::stdin().is_terminal() {
             return Err(EvidenceError::usage(
@@ -97,17 +97,17 @@ impl Fields {
         Self { reader, interrupts, place, column, line: 0, text: Vec::new(), field: Vec::new(), pick }
     }
 
-    /// The interrupts that end the file early, once they are listened for.
+    /// Returns the interrupts that end the file early, once they are listened for.
     pub(super) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
     }
 
-    /// The place that is read, in words.
+    /// Returns the name of the input.
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
-    /// The subject of the data, in words that do not depend on the file's path.
+    /// Returns the subject of the data, in words that do not depend on the file's path.
     pub(super) fn subject(&self) -> String {
         match &self.column {
             Some(column) => format!("column {column}"),
@@ -115,17 +115,17 @@ impl Fields {
         }
     }
 
-    /// The position of the line that was read last.
+    /// Returns the position of the line that was read last.
     pub(super) fn position(&self) -> String {
         format!("line {} of {}", self.line, self.place)
     }
 
-    /// An error in the line that was read last.
+    /// Returns an error in the line that was read last.
     pub(super) fn problem(&self, problem: impl Into<String>) -> EvidenceError {
         EvidenceError::Line { place: self.place.clone(), line: self.line, problem: problem.into() }
     }
 
-    /// The next field, without the blanks around it; `None` at the end and after an interrupt.
+    /// Returns the next field, without the blanks around it; `None` at the end and after an interrupt.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, EvidenceError> {
         loop {
             if !self.read_line()? {
@@ -174,7 +174,7 @@ impl Fields {
 }
 
 impl Pick {
-    /// The meaning of the column in a file that begins with this line, and whether the line holds names and no data.
+    /// Returns the meaning of the column in a file that begins with this line, and whether the line holds names and no data.
     fn from_first_line(column: &str, separator: Option<u8>, line: &[u8]) -> Result<(Self, bool), String> {
         if separator.is_none() && line.trim_ascii_start().starts_with(b"{") {
             return Ok((Self::Member(column.split('.').map(str::to_owned).collect()), false));
@@ -201,15 +201,15 @@ impl Pick {
     }
 }
 
-/// A number or a time.
+/// Reads a number or a time.
 ///
 /// # Errors
-/// A message that the field is neither, or not finite.
+/// Returns a message if the field is neither, or is not finite.
 pub(super) fn quantity(field: &str) -> Result<Quantity, String> {
     Quantity::parse(field).map_err(|_| format!("expected a number or a time, found `{}`", excerpt(field.as_bytes())))
 }
 
-/// The beginning of a field as it can be shown.
+/// Returns the beginning of a field as it can be shown.
 pub(super) fn excerpt(field: &[u8]) -> String {
     const MAX_COLUMNS: usize = 40;
     text::fit(&text::printable(&String::from_utf8_lossy(&field[..field.len().min(8 * MAX_COLUMNS)])), MAX_COLUMNS)
@@ -225,7 +225,7 @@ fn nth_field(line: &[u8], index: usize, separator: Separator, into: &mut Vec<u8>
     Ok(())
 }
 
-/// The fields of a line. One in double quotes may contain the separator, and a quote written twice.
+/// Returns the fields of a line. One in double quotes may contain the separator, and a quote written twice.
 fn fields(line: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     let line = line.trim_ascii_end();
     let Separator::Byte(separator) = separator else {
@@ -249,7 +249,7 @@ fn fields(line: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     all
 }
 
-/// A member of the line's JSON object.
+/// Copies a member of the line's JSON object.
 fn member(line: &[u8], path: &[String], into: &mut Vec<u8>) -> Result<(), String> {
     let value: Value = serde_json::from_slice(line).map_err(|error| format!("expected a line of JSON: {error}"))?;
     let found = path.iter().try_fold(&value, |value, name| value.get(name));

@@ -2,7 +2,7 @@
 //!
 //! From the command line to the exit status:
 //!
-//! | file | holds |
+//! | file | contents |
 //! | --- | --- |
 //! | [`args`] | the command lines |
 //! | `claim`, `criterion` | the claim, and the conditions of a success |
@@ -48,7 +48,7 @@ use millstream_command::screen::out;
 
 use self::error::EvidenceError;
 
-/// Does `work`; the programs that it starts die with this process, even if `kill -9` ends it.
+/// Calls `work`. The programs that it starts die with this process, even if `kill -9` ends it.
 fn supervised<T>(work: impl FnOnce() -> T) -> T {
     Supervisor::around(|problem| out::complain(format!("millstream: {problem}")), work)
 }

@@ -1,7 +1,7 @@
-//! Numbers as scripts write them, and written so that a script reads back the number that was computed.
+//! Numbers: read as scripts write them, and written so that a script reads back the number that was computed.
 //!
-//! A decimal names the binary64 number nearest to it. Where that is not precise enough (a threshold that was computed,
-//! a probability at the end of the double range), C's hex floats (`0x1.f5c28f5c28f5cp-1`) name one number exactly.
+//! A decimal names the binary64 number nearest to it. If that is not precise enough (for a computed threshold, or a
+//! probability at the end of the double range), C's hex floats (`0x1.f5c28f5c28f5cp-1`) name one number exactly.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use millstream_command::time;
 /// A threshold or a value: a bare number, or a time, which is kept in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantity {
-    /// The number; of a time, its seconds.
+    /// The number or, for a time, its seconds.
     pub value: f64,
     /// Whether it was written with a unit of time.
     pub is_time: bool,
@@ -20,7 +20,7 @@ impl Quantity {
     /// Reads a number or a time.
     ///
     /// # Errors
-    /// The problem, and the form of either.
+    /// Returns a message with the problem and the expected forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(value) = parse(text) {
             return Ok(Self { value, is_time: false });
@@ -31,7 +31,7 @@ impl Quantity {
         }
     }
 
-    /// The quantity as it would be written.
+    /// Returns the quantity as a user would write it.
     pub fn show(self) -> String {
         if self.is_time { time::show(Duration::from_secs_f64(self.value)) } else { exact(self.value) }
     }
@@ -40,7 +40,7 @@ impl Quantity {
 /// Reads a decimal, a percentage or a C hex float; the result is finite.
 ///
 /// # Errors
-/// The problem, and the form of a number.
+/// Returns a message with the problem and the expected forms.
 pub(crate) fn parse(text: &str) -> Result<f64, String> {
     let malformed =
         || format!("`{text}` is not a number: expected a decimal such as 0.99 or a hex float such as 0x1p-3");
@@ -64,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Result<f64, String> {
 /// Reads two quantities with `..` or a comma between them, the lesser first, both of one kind.
 ///
 /// # Errors
-/// The problem of either, or that they are the wrong way round.
+/// Returns a message if either is malformed, if they differ in kind, or if they are the wrong way round.
 pub(crate) fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
     let (low, high) = text
         .split_once("..")
@@ -80,7 +80,7 @@ pub(crate) fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
     Ok((low, high))
 }
 
-/// The number with 17 significant digits, without trailing zeros: reading it back gives the same double.
+/// Returns the number with 17 significant digits, without trailing zeros: reading it back gives the same double.
 pub(crate) fn exact(value: f64) -> String {
     let scientific = format!("{value:.16e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
@@ -104,7 +104,7 @@ pub(crate) fn exact(value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// The number for people: rounded to six significant digits, without trailing zeros.
+/// Returns the number for people: rounded to six significant digits, without trailing zeros.
 pub(crate) fn short(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().expect("a number that was just written");
     if rounded != 0.0 && (rounded.abs() < 1e-4 || rounded.abs() >= 1e15) {
@@ -114,7 +114,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// The lower end of an interval for people: [`short`], and not above the number.
+/// Returns the lower end of an interval for people: [`short`], and not above the number.
 pub(crate) fn short_low(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {
@@ -123,7 +123,7 @@ pub(crate) fn short_low(value: f64) -> String {
     }
 }
 
-/// The upper end of an interval for people: [`short`], and not below the number.
+/// Returns the upper end of an interval for people: [`short`], and not below the number.
 pub(crate) fn short_high(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {
@@ -132,13 +132,13 @@ pub(crate) fn short_high(value: f64) -> String {
     }
 }
 
-/// One unit in the sixth significant digit.
+/// Returns one unit in the sixth significant digit.
 fn unit(value: f64) -> f64 {
     let exponent = format!("{value:e}").split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
     10_f64.powi(exponent.unwrap_or(0) - 5)
 }
 
-/// The digits after `0x`, rounded to the nearest double and to even between two; `None` if they are no hex float.
+/// Reads the digits after `0x`, and rounds to the nearest double, to even between two; `None` if they are no hex float.
 fn hex_float(text: &str) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['p', 'P']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
@@ -155,7 +155,7 @@ fn hex_float(text: &str) -> Option<f64> {
             bits = bits << 4 | digit;
             exponent -= i64::from(place) * 4;
         } else {
-            // No bits are left for this digit; it only tells on which side of a half the number lies.
+            // No bits are left for this digit. It only decides on which side of a half the number lies.
             bits |= u64::from(digit != 0);
             exponent += i64::from(!place) * 4;
         }
@@ -163,7 +163,7 @@ fn hex_float(text: &str) -> Option<f64> {
     Some(rounded(bits, exponent))
 }
 
-/// An exponent, clamped to a range beyond which every mantissa of a reasonable length overflows or vanishes.
+/// Reads an exponent, clamped to a range beyond which every mantissa of a reasonable length overflows or vanishes.
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -173,8 +173,8 @@ fn parse_exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
 }
 
-/// `bits` × 2^`exponent` as the nearest double, infinity if there is none. The lowest of 61 or more bits may stand for
-/// all that was cut off below it.
+/// Returns the double nearest to `bits` × 2^`exponent`, or infinity if there is none. The lowest of 61 or more bits may
+/// stand for everything that was cut off below it.
 fn rounded(bits: u64, exponent: i64) -> f64 {
     if bits == 0 {
         return 0.0;

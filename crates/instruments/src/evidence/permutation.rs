@@ -1,8 +1,8 @@
 //! `millstream csm permutation`: the exact test of two samples.
 //!
-//! The test divides all values at random, again and again, and decides whether the p-value, the rate at which chance
-//! makes a difference as large as the one observed, is below a threshold. The divisions are independent, so that is a
-//! claim about a success rate, and the answer comes as soon as it is clear.
+//! The p-value is the rate at which chance alone makes a difference as large as the one observed. The test divides all
+//! values at random, again and again, and decides whether that rate is below a threshold. The divisions are independent,
+//! so this is a claim about a success rate, and the test ends as soon as the answer is clear.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub struct PermutationArgs {
     /// The null hypothesis is that B is distributed like A times --scale plus this.
     #[arg(long, value_name = "X", value_parser = parse, default_value = "0", allow_negative_numbers = true)]
     pub shift: f64,
-    /// See --shift.
+    /// The factor in the null hypothesis; see --shift.
     #[arg(long, value_name = "X", value_parser = parse, default_value = "1", allow_negative_numbers = true)]
     pub scale: f64,
     /// Decide whether the p-value is below this.
@@ -100,7 +100,7 @@ pub enum Extreme {
     Both,
 }
 
-/// Tests, and gives the exit status.
+/// Tests, and returns the exit status.
 pub(super) fn permutation(args: &PermutationArgs) -> Result<u8, EvidenceError> {
     if args.a == "-" && args.b == "-" {
         return Err(EvidenceError::usage("A and B cannot both be standard input"));

@@ -100,7 +100,7 @@ fn table(rows: &[(f64, Power)]) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// A probability with four digits, never rounded to 0 or 1 unless it is exactly that.
+/// Returns a probability with four digits, never rounded to 0 or 1 unless it is exactly that.
 fn probability(p: f64) -> String {
     match p {
         p if p <= 0.0 => "0".to_owned(),

@@ -1,12 +1,12 @@
 //! One run of the command that is observed.
 //!
-//! A run is a program in a process group of its own, with nothing on its standard input. Its standard output is thrown
-//! away unless the question looks for a match in it, and the end of its standard error is kept to explain a failure. A
-//! run is over when the program has ended and, if the question looks at its standard output, no process holds that open
-//! any more, as with a shell's `$(…)`. Its time runs from before the start of the program to that moment.
+//! A run is a program in a process group of its own, with nothing on its standard input. Its standard output is discarded
+//! unless the question searches it for a match, and the end of its standard error is kept to explain a failure. A run is
+//! over when the program has ended and, if its standard output is searched, no process holds that output open any more,
+//! as with a shell's `$(…)`. Its time runs from before the start of the program to that moment.
 //!
-//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. So output of a
-//! process that an earlier run has left behind is attributed to a later run.
+//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. If an earlier run has
+//! left a process behind, the output of that process is therefore attributed to a later run.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -79,7 +79,7 @@ impl Program {
         Ok(Self { name: name.clone(), path, arguments: arguments.to_vec(), timeout, keeps_output })
     }
 
-    /// The command as one line.
+    /// Returns the command as one line.
     pub(super) fn line(&self) -> String {
         std::iter::once(&self.name)
             .chain(&self.arguments)
@@ -88,7 +88,7 @@ impl Program {
             .join(" ")
     }
 
-    /// A runner of it; several may run it at a time.
+    /// Returns a runner of the program; several runners may run it at a time.
     pub(super) fn runner(&self) -> Result<Runner<'_>, EvidenceError> {
         let (complaints, errors) = pipe().map_err(|source| self.watching(source))?;
         let launcher =
@@ -114,7 +114,7 @@ impl Program {
 }
 
 impl<'a> Runner<'a> {
-    /// The program of the run.
+    /// Returns the program that it runs.
     pub(super) fn program(&self) -> &'a Program {
         self.program
     }
@@ -187,8 +187,8 @@ impl<'a> Runner<'a> {
         if !said.is_empty() || (has_ended && !is_watched) {
             heard.complaint.read(&self.complaints)?;
         }
-        // Even when the writers are said to be gone and nothing to be there: the kernel looks for bytes before it looks for
-        // writers, and the last one may write and close in between.
+        // The pipe is read even if `poll` reports only that the writers are gone: the kernel checks for bytes before it checks
+        // for writers, and the last writer may write and close in between.
         if !output.is_empty() && !heard.hear_output()? {
             heard.pipe = None;
         }
@@ -196,7 +196,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// A pipe to be read from without waiting.
+/// Returns a pipe whose reading end does not block.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
     // A new pipe has no other flag that this call could change.

@@ -14,7 +14,7 @@ use super::jobs::Interrupts;
 /// The longest time until an interrupt is noticed.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Reads until an interrupt comes, and fails from then on, so that half a line is not mistaken for a line.
+/// Reads until an interrupt comes, and fails afterwards, so that half a line is not mistaken for a line.
 pub(super) struct Attentive {
     file: File,
     interrupts: Interrupts,

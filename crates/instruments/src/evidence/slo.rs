@@ -19,7 +19,7 @@ use super::source::{Session, Source};
 use super::state::{StateFile, Terms};
 use super::{ended, number, plan, print, report};
 
-/// Decides a claim and gives the exit status.
+/// Decides a claim and returns the exit status.
 pub(crate) fn slo(args: &SloArgs) -> ExitCode {
     match &args.other {
         Some(SloCommand::Plan(args)) => plan::plan(args),
@@ -90,7 +90,7 @@ fn decide(args: &SloArgs) -> Result<u8, EvidenceError> {
     Ok(answer.status())
 }
 
-/// The terms that the state file has to meet.
+/// Returns the terms that the state file has to meet.
 fn terms(stated: &Stated, method: &str, subject: &Subject) -> Terms {
     vec![
         ("claim", stated.exact_words()),
@@ -101,7 +101,7 @@ fn terms(stated: &Stated, method: &str, subject: &Subject) -> Terms {
     ]
 }
 
-/// The evidence that a state file holds.
+/// Returns a decider that continues from the evidence in a state file.
 fn resume(question: &Question, state: &StateFile) -> Result<Decider, EvidenceError> {
     let invalid = EvidenceError::Question;
     Ok(match question {
@@ -121,7 +121,7 @@ fn resume(question: &Question, state: &StateFile) -> Result<Decider, EvidenceErr
     })
 }
 
-/// The evidence for the state file.
+/// Returns the evidence for the state file.
 fn evidence(decider: &Decider) -> Vec<(&'static str, Value)> {
     match decider {
         Decider::Rate(driver) => {

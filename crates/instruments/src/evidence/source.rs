@@ -94,7 +94,7 @@ impl Source {
         Ok(Self::Lines { fields, criterion })
     }
 
-    /// The range of the values whose mean is taken.
+    /// Returns the range of the values whose mean is taken.
     pub(super) fn range(&self, args: &SloArgs) -> Result<(Quantity, Quantity), EvidenceError> {
         match (self, args.range, args.running.timeout) {
             (Self::Command { .. }, Some((low, high)), timeout) => {
@@ -199,7 +199,7 @@ fn observe_runs(
     supervised(|| jobs::run(program, &allowance, &interrupts, take, look)).map(Ended::Runs)
 }
 
-/// The reason why a run was not a success.
+/// Returns the reason why a run was not a success.
 fn failure(number: u64, run: &Run) -> String {
     let took = claim::time(run.took.as_secs_f64(), number::short);
     match run.status {
@@ -247,7 +247,7 @@ fn observe_lines(
     Ok(Ended::Runs(End::Limit))
 }
 
-/// A value of the kind that the claim is about.
+/// Reads a value of the kind that the claim is about.
 fn value(field: &[u8], is_time: bool) -> Result<f64, String> {
     let value = quantity(&String::from_utf8_lossy(field))?;
     match (is_time, value.is_time) {

@@ -2,8 +2,8 @@
 //!
 //! The file holds the question (claim, error, method, conditions of a success, source) beside the evidence, and a file
 //! whose question differs is refused: a claim that is changed after a look at the evidence is no longer a claim about
-//! the source. The file is locked during a run: of two runs that add to the same evidence at once, one would be lost.
-//! The new file replaces the old one atomically.
+//! the source. The file is locked during a run: if two runs added to the same evidence at once, the evidence of one would
+//! be lost. The new file replaces the old one atomically.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ pub(super) struct StateFile {
     terms: Terms,
     /// The evidence in it, as it was saved.
     kept: Option<Map<String, Value>>,
-    /// Whether it was empty, and still is.
+    /// Whether the file was empty, and still is.
     is_empty: bool,
     /// Holds the lock.
     _file: File,
@@ -80,7 +80,7 @@ impl StateFile {
         }
     }
 
-    /// Whether the question is the one that was asked before.
+    /// Checks that the question is the one that was asked before.
     fn compare(&self, kept: &Map<String, Value>) -> Result<(), EvidenceError> {
         for (name, now) in &self.terms {
             let before = kept.get(*name).and_then(Value::as_str).unwrap_or("nothing");
@@ -95,7 +95,7 @@ impl StateFile {
         Ok(())
     }
 
-    /// A count that was saved; zero in a new file.
+    /// Returns a count that was saved; zero in a new file.
     pub(super) fn count(&self, name: &'static str) -> Result<u64, EvidenceError> {
         match &self.kept {
             None => Ok(0),
@@ -103,7 +103,7 @@ impl StateFile {
         }
     }
 
-    /// A number that was saved; zero in a new file. It is saved as a string, which unlike a JSON number is read back to
+    /// Returns a number that was saved; zero in a new file. It is saved as a string, which unlike a JSON number is read back to
     /// the last bit.
     pub(super) fn number(&self, name: &'static str) -> Result<f64, EvidenceError> {
         let Some(kept) = &self.kept else { return Ok(0.0) };
@@ -138,7 +138,7 @@ impl StateFile {
 impl Drop for StateFile {
     fn drop(&mut self) {
         if self.is_empty {
-            // The file was made to hold the lock, and holds nothing else.
+            // The file was created only for the lock, and contains nothing.
             let _ = fs::remove_file(&self.path);
         }
     }

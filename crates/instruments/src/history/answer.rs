@@ -65,7 +65,7 @@ impl Answer<'_> {
         }
     }
 
-    /// The verdict as text for a person.
+    /// Returns the verdict as text for a person.
     pub(super) fn text(&self) -> String {
         let mut out = format!("{}\n", self.word());
         match self.verdict {
@@ -145,7 +145,7 @@ impl Answer<'_> {
         out.push('\n');
     }
 
-    /// A value that a read of the counter-example returned and no operation wrote: perhaps the object's initial value.
+    /// Returns a value that a read of the counter-example returned and no operation wrote: perhaps the object's initial value.
     fn unwritten(&self, found: &Counterexample) -> Option<Value> {
         let history = self.history;
         if !self.model.initial.is_null() || !self.model.kind.operations().contains(&Op::WRITE) {
@@ -164,7 +164,7 @@ impl Answer<'_> {
         answers.filter(is_initial).find(|&value| (0..history.len()).all(|row| written(row) != Some(value)))
     }
 
-    /// The verdict as JSON, on one line.
+    /// Returns the verdict as JSON, on one line.
     pub(super) fn json(&self) -> String {
         let mut json = json!({
             "verdict": self.word(),

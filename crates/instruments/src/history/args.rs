@@ -18,10 +18,10 @@ Examples:
   millstream history check c50-ok.txt --spec 'key-value:\"\"'
 
 JSON lines have one operation per line; `return` is null or absent if it never returned, `key` names the object, `status` is \
-ok, fail or info (nobody knows whether it had its effect):
+ok, fail or info (unknown whether it took effect):
   {\"process\":3,\"op\":\"enqueue\",\"in\":17,\"out\":null,\"call\":1200,\"return\":1875}
 
-What a register or a key holds before the first write is null, unless the specification gives it after a colon: an \
+Before the first write, a register or a key holds null, unless the specification gives another value after a colon: an \
 integer, true, false or \"\" (the empty string, which many stores return for a key that was never written).
 
 Operations of the specifications (an empty dequeue, pop, delete_min or alloc has `out` null):

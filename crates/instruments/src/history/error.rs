@@ -26,11 +26,7 @@ pub(super) const NOTHING: u8 = 5;
 pub(super) enum HistoryError {
     #[error("{} cannot be read: {source}", shown::path(file))]
     Open { file: PathBuf, source: io::Error },
-    #[error(
-        "{}: its beginning looks like no known format; name its format with --format {}",
-        shown::path(file),
-        formats()
-    )]
+    #[error("{}: no known format begins like this; name its format with --format {}", shown::path(file), formats())]
     UnknownFormat { file: PathBuf },
     #[error("{}: {source}", shown::path(file))]
     Malformed { file: PathBuf, source: Box<FormatError> },
@@ -38,7 +34,10 @@ pub(super) enum HistoryError {
     Misuse { file: PathBuf, shown: String, source: Box<CheckError> },
     #[error("{} cannot be written: {source}", shown::path(file))]
     Write { file: PathBuf, source: io::Error },
-    #[error("{option} {}: the history itself is there, and would be overwritten; name another file", shown::path(file))]
+    #[error(
+        "{option} {}: this is the history itself, which would be overwritten; name another file",
+        shown::path(file)
+    )]
     Overwrites { option: &'static str, file: PathBuf },
     #[error("{}: both --html and --svg would be written there; name two files", shown::path(file))]
     OneFileForTwo { file: PathBuf },

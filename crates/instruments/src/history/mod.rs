@@ -85,7 +85,7 @@ fn run(args: &CheckArgs) -> Result<u8, HistoryError> {
     Ok(answer.status())
 }
 
-/// Whether both paths name one file, or will do so when it is written.
+/// Returns whether both paths name one file, or will do so once it is written.
 fn is_same(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
         (Ok(a), Ok(b)) => is_one(&a, &b),
@@ -98,13 +98,13 @@ fn is_one(a: &Metadata, b: &Metadata) -> bool {
     a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// The place at which a file would be made.
+/// Returns the path at which a file would be created, without links in its folder.
 fn place(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Some(folder.canonicalize().ok()?.join(path.file_name()?))
 }
 
-/// Whether the history comes from this file.
+/// Returns whether the history comes from this file.
 fn is_history(path: &Path, args: &CheckArgs) -> bool {
     if args.file.as_os_str() != "-" {
         return is_same(path, &args.file);
@@ -113,7 +113,7 @@ fn is_history(path: &Path, args: &CheckArgs) -> bool {
     matches!((fs::metadata(path), input), (Ok(path), Ok(input)) if is_one(&path, &input))
 }
 
-/// The history in the file, or on standard input if the file is `-`.
+/// Reads the history in the file, or on standard input if the file is `-`.
 fn read(args: &CheckArgs) -> Result<History, HistoryError> {
     let opened = |source| HistoryError::Open { file: args.file.clone(), source };
     if args.file.as_os_str() == "-" {
@@ -134,13 +134,13 @@ fn parse(args: &CheckArgs, mut input: impl BufRead) -> Result<History, HistoryEr
         .map_err(|source| HistoryError::Malformed { file: args.file.clone(), source: source.into() })
 }
 
-/// A file without anything in it is a history without operations, in any format.
+/// Guesses the format from the beginning of a file. An empty file is a history without operations, in any format.
 fn guess(start: &[u8]) -> Option<Format> {
     let text = start.strip_prefix("\u{feff}".as_bytes()).unwrap_or(start);
     if text.trim_ascii().is_empty() { Some(Format::Json) } else { format::guess(start) }
 }
 
-/// The file's name without its folders.
+/// Returns the file's name without its folders.
 fn name(file: &Path) -> String {
     match file.file_name() {
         Some(name) if name != "-" => name.to_string_lossy().into_owned(),

@@ -129,8 +129,8 @@ fn check(args: &CheckArgs) -> Result<u8, Error> {
     Ok(UNSOUND)
 }
 
-/// The problems that every one of several inspections finds: while other processes work, a single inspection may catch
-/// objects in motion.
+/// Inspects the slab several times, and returns the problems that each inspection finds. While other processes work, a single
+/// inspection may find objects that are just being moved.
 fn lasting(file: &Path) -> Result<Report, Error> {
     const LOOKS: u32 = 5;
     const PAUSE: Duration = Duration::from_millis(20);
@@ -181,7 +181,7 @@ fn object_json(object: Object, contents: Option<&[u8]>) -> serde_json::Value {
     })
 }
 
-/// The sixteen bytes of the handle.
+/// Returns the sixteen bytes of the handle.
 fn handle_text(object: Object) -> String {
     hex::encode(bytemuck::bytes_of(&object.handle))
 }
@@ -194,7 +194,7 @@ fn holder_text(holder: Holder) -> String {
     }
 }
 
-/// Writes to standard output; a reader that has gone away is no error.
+/// Writes to standard output. It is no error if the reader has gone away.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<u8, Error> {
     match out::print_with(write) {
         Err(source) => Err(Error::System { what: "write to standard output".to_owned(), source }),

@@ -13,8 +13,8 @@ Examples:
   millstream stream 'x = lines(); zip(map(window(x, 3, 1), it[0]), x)' --explain
 
 A program is a list of definitions, each `NAME = STREAM;`, and a stream at the end, whose values are printed: texts \
-as they are, lists with tabs between their values, values with fields as JSON, where U+FFFD stands for bytes that are \
-not UTF-8. Numbers are 64-bit integers, or else floats.
+as they are, lists with tabs between their values, and values with fields as JSON, where U+FFFD replaces bytes that are \
+not UTF-8. Numbers are 64-bit integers or floats.
 
 Streams:
   lines() json() csv() records(BYTES)   the next FILE, or standard input; lines(\"FILE\") names one
@@ -37,12 +37,13 @@ starts(v, v).
 A stream that is used twice and joined again needs room for the values that wait. The program runs in constant space, with the room that \
 `--explain` shows, or it is refused: then the message shows the two paths, how fast the gap between them grows, and what to write instead.
 
-Output into a pipe or a file is written when the input has nothing more at once, so `tail -f LOG | millstream stream … | …` shows each \
-line as it comes. A signal that ends the program (SIGINT, SIGTERM) leaves whole lines, all that were computed, if their reader takes them within two seconds; a second one ends it at once.
+Output into a pipe or a file is written whenever the input pauses, so `tail -f LOG | millstream stream … | …` shows each line as it \
+comes. On SIGINT or SIGTERM, the program still prints all lines that it has computed, each of them whole, if their reader takes them \
+within two seconds. A second signal ends it at once.
 
 Exit status, unless a signal ends it:
   0  every value was printed
-  1  the run ended early: an input is wrong, a buffer was too small, or a disk was full; the values printed before are right
+  1  the run ended early: an input is wrong, a buffer was too small, or a disk was full; the values printed before are correct
   2  the program was refused, or the arguments are wrong
   4  standard output could not be written";
 

@@ -1,9 +1,10 @@
 //! The signals that end the program.
 //!
-//! - While the program holds output, a signal is noted, and the program ends itself after it has written its lines.
-//! - While it holds none, as in a wait for an input, a signal ends the process where it is.
+//! - While the program holds output, a signal is only recorded, and the program ends itself after it has written its
+//!   lines.
+//! - While it holds none, as in a wait for an input, a signal ends the process at once.
 //! - A second signal ends the process anywhere, for example in a write to a pipe that is not read; so does an alarm,
-//!   two seconds after the first.
+//!   two seconds after the first signal.
 //!
 //! In each case the process ends by the signal, so its parent sees the usual status.
 
@@ -31,7 +32,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Begins to heed the signals.
+    /// Installs the handlers of the signals.
     pub(super) fn new() -> io::Result<Self> {
         let this = Self { came: Arc::default(), holds_nothing: Arc::default() };
         let is_second = Arc::new(AtomicBool::new(false));
@@ -56,16 +57,16 @@ impl Ending {
         Ok(this)
     }
 
-    /// Lets a signal end the process at once. The caller then looks for a signal that came before.
+    /// Lets a signal end the process at once. The caller then checks for a signal that came before.
     pub(super) fn hold_nothing(&self) {
         // SeqCst: pairs with the handler, which stores `came` and then loads this flag. Either the handler finds the
-        // flag and ends the process, or the caller's next look finds the signal.
+        // flag and ends the process, or the caller's next check finds the signal.
         self.holds_nothing.store(true, Ordering::SeqCst);
     }
 
-    /// Lets a signal wait for the output from now on.
+    /// Makes a signal wait until the output is written, from now on.
     pub(super) fn hold_output(&self) {
-        // Relaxed: this thread alone changes the flag.
+        // Relaxed: only this thread changes the flag.
         if self.holds_nothing.load(Ordering::Relaxed) {
             // SeqCst: a handler that still finds the flag set ends the process before any output is held.
             self.holds_nothing.store(false, Ordering::SeqCst);

@@ -6,7 +6,7 @@ use millstream_command::screen::text;
 use millstream_stream::check::{Bound, Guarantee, Proof};
 use millstream_stream::graph::{Graph, Operator};
 
-/// A line for each queue, and the sum.
+/// Returns a line for each queue, and the sum.
 pub(super) fn table(graph: &Graph, proof: &Proof) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);

@@ -55,7 +55,7 @@ fn run(args: &StreamArgs) -> Result<u8, Problem> {
     let output = match Output::new() {
         Ok(output) => Rc::new(output),
         Err(error) => {
-            out::complain(format_args!("error: cannot heed signals: {error}"));
+            out::complain(format_args!("error: cannot handle signals: {error}"));
             return Ok(ENDED_EARLY);
         }
     };
@@ -91,7 +91,7 @@ fn print_values(mut running: Running<Value>, output: &Output) -> u8 {
     }
 }
 
-/// The exit status after a write; a reader that has gone away is no error.
+/// Returns the exit status after a write. It is no error if the reader has gone away.
 fn written(wrote: io::Result<()>, status: u8) -> u8 {
     match wrote {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => not_written(&error),

@@ -39,7 +39,7 @@ impl Output {
         })
     }
 
-    /// Adds the line that `print` appends.
+    /// Adds a line, which `print` writes.
     pub(super) fn line(&self, print: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.ending.hold_output();
         let mut lines = self.lines.borrow_mut();
@@ -80,7 +80,7 @@ impl Output {
         self.failed.take()
     }
 
-    /// Ends the process if a signal has asked for that, after the lines so far.
+    /// If a signal has asked for it, writes the lines so far and ends the process.
     pub(super) fn obey(&self) {
         if let Some(signal) = self.ending.signal() {
             // The process ends by the signal even if the reader has gone away.

@@ -10,7 +10,7 @@ use millstream_command::screen::text::printable;
 
 use super::log::Log;
 
-/// A command with its place in the input.
+/// A command with its position in the input.
 pub(super) struct Branch {
     pub(super) name: String,
     child: Child,
@@ -23,7 +23,7 @@ pub(super) struct Branch {
     held: Option<u64>,
     /// The moment when it last took something, or had nothing to take.
     pub(super) moved: Instant,
-    /// All bytes that it took.
+    /// The number of bytes that it has taken.
     pub(super) bytes: u64,
 }
 
@@ -47,20 +47,20 @@ impl Branch {
         })
     }
 
-    /// The first piece of the log that it still needs; `None` if it takes nothing more.
+    /// Returns the first piece of the log that the command still needs; `None` if it takes nothing more.
     pub(super) fn needs(&self) -> Option<u64> {
         self.pipe.as_ref().map(|_| self.piece)
     }
 
-    /// The pipe, if there is something for it in the log.
+    /// Returns the pipe, if the log has something for the command.
     pub(super) fn waiting(&self, log: &Log) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| self.piece < log.end()).map(AsFd::as_fd)
     }
 
-    /// Gives it as much as its pipe takes without blocking.
+    /// Gives the command as much as its pipe takes without blocking.
     ///
     /// # Errors
-    /// A piece cannot be read from disk.
+    /// Returns an error if a piece cannot be read from disk.
     pub(super) fn feed(&mut self, log: &Log) -> io::Result<()> {
         while self.piece < log.end() {
             let Some(pipe) = &mut self.pipe else { return Ok(()) };
@@ -88,7 +88,7 @@ impl Branch {
         Ok(())
     }
 
-    /// Tells it that the input is at its end.
+    /// Tells the command that the input has ended.
     pub(super) fn close(&mut self) {
         self.pipe = None;
     }

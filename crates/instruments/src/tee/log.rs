@@ -10,13 +10,13 @@ use std::rc::Rc;
 /// The maximum size of a piece, in bytes.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// The bytes after which a new file begins.
+/// The number of bytes after which a new file begins.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// A piece of the input.
 enum Piece {
     Memory(Vec<u8>),
-    /// In an unnamed file, whose space is freed with its last piece.
+    /// A part of an unnamed file, whose space is freed with its last piece.
     Disk {
         file: Rc<File>,
         at: u64,
@@ -40,12 +40,12 @@ impl Log {
         Self { pieces: VecDeque::new(), first: 0, in_memory: 0, max_memory, spill, file: None }
     }
 
-    /// The number of the next piece.
+    /// Returns the number of the next piece.
     pub(super) fn end(&self) -> u64 {
         self.first + self.pieces.len() as u64
     }
 
-    /// The first piece that is kept.
+    /// Returns the number of the first piece that is kept.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
@@ -57,7 +57,7 @@ impl Log {
     /// Appends a piece of the input.
     ///
     /// # Errors
-    /// It has to go to disk, and cannot be written there as a whole.
+    /// Returns an error if the piece has to go to disk and cannot be written there completely.
     pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(folder) = self.spill.as_ref().filter(|_| self.in_memory >= self.max_memory) else {
             self.in_memory += bytes.len() as u64;

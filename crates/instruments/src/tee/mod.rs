@@ -1,12 +1,12 @@
 //! `millstream tee`: gives one input to several commands, and names the one that is stuck.
 //!
 //! The usual `tee` gives a block to one command after the other, so one command that does not read stops them all; if
-//! it waits for the output of the others, that is a deadlock. Here each command has its own place in the input, and the
-//! part between the foremost and the last place is kept.
+//! it waits for the output of the others, that is a deadlock. Here each command has its own position in the input, and
+//! the part between the foremost and the last position is kept.
 //!
 //! - [`args`]: the command line;
 //! - `log`: the kept part of the input;
-//! - `branch`: a command with its place.
+//! - `branch`: a command with its position.
 
 pub(crate) mod args;
 mod branch;
@@ -67,7 +67,7 @@ struct Tee {
     log: Log,
     branches: Vec<Branch>,
     patience: Duration,
-    /// The input is at its end.
+    /// Whether the input has ended.
     ended: bool,
 }
 
@@ -120,7 +120,7 @@ impl Tee {
         }
     }
 
-    /// The command that all others wait for and that takes nothing.
+    /// Returns the command that all others wait for and that takes nothing.
     fn stuck(&self) -> Option<usize> {
         let last =
             |branch: &Branch| branch.needs() == Some(self.log.first()) && branch.moved.elapsed() >= self.patience;
@@ -147,7 +147,7 @@ impl Tee {
         )
     }
 
-    /// Waits for all commands; returns the exit status.
+    /// Waits for all commands, and returns the exit status of `tee`.
     fn statuses(&mut self) -> u8 {
         let mut status = 0;
         for branch in &mut self.branches {

@@ -11,7 +11,7 @@ use self::core::Core;
 pub use receiver::Receiver;
 pub use sender::Sender;
 
-/// A channel for any number of senders and receivers; each value is received once.
+/// Creates a channel for any number of senders and receivers; each value is received once.
 ///
 /// Receivers see the values in one order; the values of one sender are in the order in which it sent them. The channel
 /// is full at exactly `capacity` values.

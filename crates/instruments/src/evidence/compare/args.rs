@@ -17,8 +17,8 @@ Examples:
   millstream compare --run --parameter-list t 1,2,4 'make -j {t}'
 
 Commands are run in rounds, each once a round in a random order, until it is clear how the others compare with the \
-first one, A; so whatever drifts in the machine affects all alike. A command that is decided is not run any more. Two \
-commands that are equal are never told apart: give --limit, --for, or say with --at-most-slower what difference \
+first one, A. Any drift of the machine therefore affects all alike. A command that is decided is not run any more. Two \
+commands that are equal are never told apart: give --limit or --for, or say with --at-most-slower what difference \
 matters.
 
 Two files are samples whose sizes were fixed beforehand, and compared once, by ranks. If they grow and are compared \
@@ -51,7 +51,7 @@ pub struct CompareArgs {
     /// The sizes were fixed before the first value, even that of standard input.
     #[arg(long, conflicts_with_all = ["run", "paired", "watched"])]
     pub fixed: bool,
-    /// Claim that every other one takes, or is, at most this much more than A: 5% or 0.05. Equal ones are soon decided.
+    /// Claim that every other one takes, or is, at most this much more than A: 5% or 0.05. This soon decides equal ones.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub at_most_slower: Option<f64>,
     /// The maximum probability of a wrong answer, in all verdicts and intervals together.

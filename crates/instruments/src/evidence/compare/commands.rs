@@ -1,9 +1,9 @@
 //! Commands, run in rounds.
 //!
-//! Each round runs every command that is not decided, and the first one, in a random order: any drift of the machine
-//! affects all alike, and if no command were faster, each would win half of its pairs with the first one, whatever
-//! effect the order has. The evidence is weighed against that hypothesis, pair by pair, so it may be looked at after
-//! each pair.
+//! Each round runs the first command and every command that is not decided, in a random order, so any drift of the
+//! machine affects all alike. If no command were faster, each would win half of its pairs with the first one, whatever
+//! effect the order has. The evidence is weighed against that hypothesis, pair by pair, so the test may end after any
+//! pair.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ pub(super) fn compare_commands(args: &CompareArgs) -> Result<u8, EvidenceError> 
     .tell()
 }
 
-/// The commands of the command line, one for each of the parameters' values.
+/// Returns the commands of the command line, one for each of the parameters' values.
 fn commands(args: &CompareArgs) -> Result<Vec<Command>, EvidenceError> {
     let combinations = combinations(&args.around)?;
     let lines =
@@ -145,7 +145,7 @@ impl Around {
         })
     }
 
-    /// Runs them all; false if an interrupt stopped that.
+    /// Runs these programs one after the other. Returns `false` if one of them was stopped.
     fn run(&self, programs: &[(&'static str, Program)], interrupts: &Interrupts) -> Result<bool, EvidenceError> {
         for (option, program) in programs {
             let Some(run) = program.runner()?.run(0, interrupts.unwanted())? else { return Ok(false) };
@@ -172,7 +172,7 @@ struct Race<'a> {
 }
 
 impl Race<'_> {
-    /// Runs rounds until everything is decided or nothing more is allowed; returns the comparisons of the others with
+    /// Runs rounds until everything is decided or a limit is reached. Returns the comparisons of the other commands with
     /// the first.
     fn run(&mut self, commands: &mut [Command], seed: u64) -> Result<(Vec<Paired>, End), EvidenceError> {
         let error = self.args.error / (commands.len() - 1) as f64;
@@ -234,7 +234,7 @@ impl Race<'_> {
         Ok((others, end))
     }
 
-    /// One run of a command; `None` if it was stopped because of an interrupt.
+    /// Runs a command once; returns `None` if it was stopped because of an interrupt.
     fn take(&self, which: usize) -> Result<Option<Took>, EvidenceError> {
         let prepare = if self.around.prepare.is_empty() { &[][..] } else { &self.around.prepare[which..=which] };
         if !self.around.run(prepare, self.interrupts)? {
@@ -265,7 +265,7 @@ impl Race<'_> {
     }
 }
 
-/// The processor time of all children that have ended, and of their children: user and system.
+/// Returns the processor time of all children that have ended, and of their children: user and system.
 fn processor_times() -> (Duration, Duration) {
     // SAFETY: a `rusage` of zeros is valid, and the call writes to nothing else.
     let usage = unsafe {

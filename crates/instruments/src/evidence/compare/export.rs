@@ -29,7 +29,7 @@ pub(super) fn json(commands: &[Command]) -> String {
     format!("{}\n", Object::new().list("results", &results).done())
 }
 
-/// The members that sum up the times of a command.
+/// Adds the members that sum up the times of a command.
 pub(super) fn figures(object: Object, summary: &Summary) -> Object {
     object
         .number("mean", summary.mean)
@@ -41,7 +41,7 @@ pub(super) fn figures(object: Object, summary: &Summary) -> Object {
         .number("max", summary.max)
 }
 
-/// A line for each command.
+/// Returns a line for each command.
 pub(super) fn csv(commands: &[Command]) -> String {
     let names = commands.first().map_or(&[][..], |command| command.values.as_slice());
     let mut out = "command,mean,stddev,median,user,system,min,max".to_owned();
@@ -59,7 +59,7 @@ pub(super) fn csv(commands: &[Command]) -> String {
     out
 }
 
-/// A field of CSV.
+/// Returns a field of CSV.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -1,6 +1,6 @@
 //! `millstream compare`: which is smaller, and by what ratio.
 //!
-//! | file | holds |
+//! | file | contents |
 //! | --- | --- |
 //! | [`args`] | the command line |
 //! | `files` | two files of numbers |
@@ -35,18 +35,18 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     ended(if args.run { commands::compare_commands(args) } else { files::compare_files(args) })
 }
 
-/// A comparison of pairs; their ratio is compared with 1 + `at_most_slower`, or with 1 if that is `None`.
+/// Begins a comparison of pairs, whose ratio is compared with 1 + `at_most_slower`, or with 1 if that is `None`.
 fn paired(error: f64, at_most_slower: Option<f64>) -> Result<Paired, EvidenceError> {
     Paired::new(error, 1.0 + at_most_slower.unwrap_or(0.0)).map_err(EvidenceError::Question)
 }
 
-/// The name of the `place`-th competitor: A, B, … Z, A1, B1, …
+/// Returns the name of a competitor by its position: A, B, … Z, A1, B1, …
 fn letter(place: usize) -> String {
     let letter = char::from(b'A' + (place % 26) as u8);
     if place < 26 { letter.to_string() } else { format!("{letter}{}", place / 26) }
 }
 
-/// The line as a program and its arguments, or as a script for a shell.
+/// Returns the line as a program and its arguments, or as a script for a shell.
 fn words(line: &OsStr) -> Vec<OsString> {
     let bytes = line.as_bytes();
     if bytes.iter().any(|byte| SHELL.contains(byte)) {

@@ -6,13 +6,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use super::args::AroundArgs;
 use crate::evidence::error::EvidenceError;
 
-/// The most commands that are compared at once.
+/// The maximum number of commands that are compared at once.
 const MAX_COMMANDS: usize = 1000;
 
-/// Names and the values that they stand for, of one command.
+/// The parameters of one command, each with its value.
 pub(super) type Values = Vec<(String, String)>;
 
-/// All combinations of the parameters' values; one without any if there are no parameters.
+/// Returns all combinations of the parameters' values; one without any if there are no parameters.
 pub(super) fn combinations(args: &AroundArgs) -> Result<Vec<Values>, EvidenceError> {
     let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
     if let [name, min, max] = args.parameter_scan.as_slice() {
@@ -43,7 +43,7 @@ pub(super) fn check_count(commands: usize) -> Result<(), EvidenceError> {
     )))
 }
 
-/// The numbers from `min` to `max`, written with as many decimals as the arguments have.
+/// Returns the numbers from `min` to `max`, written with as many decimals as the arguments have.
 fn scan(min: &str, max: &str, step: &str) -> Result<Vec<String>, EvidenceError> {
     let number = |text: &str| -> Result<f64, EvidenceError> {
         let found = text.parse().ok().filter(|number: &f64| number.is_finite());
@@ -62,7 +62,7 @@ fn scan(min: &str, max: &str, step: &str) -> Result<Vec<String>, EvidenceError> 
     Ok((0..=steps as u64).map(|step| format!("{:.decimals$}", low + step as f64 * distance)).collect())
 }
 
-/// The text with each `{NAME}` replaced by its value.
+/// Returns the text with each `{NAME}` replaced by its value.
 pub(super) fn filled(text: &OsString, values: &Values) -> OsString {
     let mut bytes = text.as_bytes().to_vec();
     for (name, value) in values {

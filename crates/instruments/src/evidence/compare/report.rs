@@ -33,7 +33,7 @@ impl Subject {
     }
 }
 
-/// How one of the others compares with the first.
+/// The comparison of one of the others with the first.
 pub(super) struct Against {
     comparison: Comparison,
     /// Whether the ratio is above its limit, which is 1 or the claim's; `None` if that is undecided.
@@ -41,13 +41,13 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// The comparison of pairs, which were compared one by one with the claim's ratio, or with 1.
+    /// Returns the comparison of pairs, which were compared one by one with the claim's ratio, or with 1.
     pub(super) fn pairs(comparison: Comparison) -> Self {
         let is_above = comparison.smaller.map(|smaller| smaller == Smaller::First);
         Against { comparison, is_above }
     }
 
-    /// The comparison of samples, whose interval is compared with `1 + at_most`, or with 1.
+    /// Returns the comparison of samples, whose interval is compared with `1 + at_most`, or with 1.
     pub(super) fn samples(comparison: Comparison, at_most: Option<f64>) -> Self {
         let limit = 1.0 + at_most.unwrap_or(0.0);
         let is_above = match comparison.interval {
@@ -69,7 +69,7 @@ pub(super) struct Answer<'a> {
     pub(super) of: &'static str,
     /// The condition of the promise.
     pub(super) condition: &'static str,
-    /// Why it was not decided.
+    /// The reason why it was not decided.
     pub(super) reason: &'static str,
     pub(super) seed: Option<u64>,
 }
@@ -81,7 +81,7 @@ impl Answer<'_> {
     }
 
     fn status(&self) -> u8 {
-        // Without a claim, the first is smaller where the ratio is above one; with one, it holds where the ratio is below.
+        // Without a claim, the first is smaller if the ratio is above 1. With a claim, it holds if the ratio is below its limit.
         let good = self.args.at_most_slower.is_none();
         if self.others.iter().any(|other| other.is_above == Some(!good)) {
             FAILS
@@ -92,7 +92,7 @@ impl Answer<'_> {
         }
     }
 
-    /// The letters of the others whose ratio is on this side.
+    /// Returns the letters of the others with this answer.
     fn letters(&self, is_above: Option<bool>) -> String {
         let letters = self.others.iter().zip(1..).filter(|(other, _)| other.is_above == is_above);
         letters.map(|(_, place)| letter(place)).collect::<Vec<_>>().join(", ")
@@ -214,7 +214,7 @@ impl Answer<'_> {
     }
 }
 
-/// A line with a command's times, and one with the number of outliers if there are any.
+/// Returns a line with a command's times, and one with the number of outliers if there are any.
 fn times(times: &Times) -> Vec<String> {
     let Some(summary) = times.summary() else { return Vec::new() };
     let show = |seconds: f64| time(seconds, short);
@@ -237,7 +237,7 @@ fn times(times: &Times) -> Vec<String> {
     lines
 }
 
-/// The interval of a ratio, rounded outwards.
+/// Returns the interval of a ratio, rounded outwards.
 pub(super) fn interval(comparison: &Comparison) -> String {
     let show =
         |value: f64, round: fn(f64) -> String| if value.is_finite() { round(value) } else { "anything".to_owned() };

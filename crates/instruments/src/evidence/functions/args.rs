@@ -32,18 +32,19 @@ pub struct CsmArgs {
     pub command: CsmCommand,
 }
 
-/// The bare functions.
+/// The functions.
 #[derive(Debug, Subcommand)]
 pub enum CsmCommand {
-    /// Is there evidence enough that the rate differs from a threshold? The level, a logarithm, must be below --log-eps.
+    /// Say whether there is enough evidence that a rate differs from a threshold: whether the level, a logarithm, is below
+    /// --log-eps.
     Stop(StopArgs),
-    /// Where a success rate lies.
+    /// Compute an interval for a success rate.
     Interval(IntervalArgs),
-    /// Where a quantile of numbers lies, right at all times at once.
+    /// Compute an interval for a quantile of numbers, right at all times at once.
     Quantile(QuantileArgs),
-    /// How likely a decision is within a limit, and how many observations it takes, exactly.
+    /// Compute exactly how likely a decision is within a limit, and how many observations it takes.
     Power(PowerArgs),
-    /// Is the difference between two files of numbers more than chance? The exact (permutation) test.
+    /// Decide whether the difference between two files of numbers is more than chance, by the exact (permutation) test.
     Permutation(PermutationArgs),
 }
 
@@ -143,9 +144,9 @@ pub struct PowerArgs {
     pub json: bool,
 }
 
-/// A whole number, in digits or in any other form that `number` reads, such as 1e6.
+/// Reads a whole number, in digits or in any other form that `number` reads, such as 1e6.
 fn count(text: &str) -> Result<u64, String> {
-    /// From here on not every whole number is a double.
+    /// Beyond this, not every whole number is a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Ok(count) = text.parse() {
         return Ok(count);

@@ -1,4 +1,4 @@
-//! `millstream csm`: the bare functions, for scripts.
+//! `millstream csm`: the statistical functions, for scripts.
 
 pub(crate) mod args;
 
@@ -29,7 +29,7 @@ pub(crate) fn csm(args: &CsmArgs) -> ExitCode {
     ended(answer.and_then(|text| print(&text)).map(|()| super::error::HOLDS))
 }
 
-/// An answer as JSON, or as lines of a name and a value.
+/// Formats an answer as JSON, or as lines of a name and a value.
 fn tell(json: bool, object: &Object, lines: &[(&str, String)]) -> String {
     if json {
         return format!("{}\n", object.done());
@@ -85,7 +85,7 @@ fn quantile_of(args: &QuantileArgs) -> Result<String, EvidenceError> {
     Ok(tell_interval(args.json, Object::new().count("trials", values.len() as u64), found))
 }
 
-/// All numbers of a file, of one kind; times in seconds. At least one.
+/// Reads all numbers of a file, at least one. They must all be times, which are returned in seconds, or all be numbers.
 pub(super) fn read_values(mut fields: Fields) -> Result<Vec<f64>, EvidenceError> {
     let mut values = Vec::new();
     let mut is_time = None;
@@ -121,7 +121,7 @@ fn power_of(args: &PowerArgs) -> Result<String, EvidenceError> {
     Ok(tell(args.json, &power_object(Object::new(), &found), &lines))
 }
 
-/// The members that say how likely a decision is.
+/// Adds the members that say how likely a decision is.
 pub(super) fn power_object(object: Object, power: &Power) -> Object {
     object
         .number("holds", power.holds)

@@ -4,7 +4,7 @@ use super::super::answer::Answer;
 use super::super::json::Object;
 use millstream_csm::Verdict;
 
-/// The object's text and a line end.
+/// Returns the object's text and a line end.
 pub(in crate::evidence) fn json(answer: &Answer) -> String {
     let view = &answer.view;
     let interval = Object::new().number("low", view.interval.low).number("high", view.interval.high);

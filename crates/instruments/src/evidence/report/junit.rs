@@ -10,7 +10,7 @@ use millstream_csm::Verdict;
 use super::super::answer::Answer;
 use super::text;
 
-/// The file.
+/// Returns the file.
 pub(in crate::evidence) fn junit(answer: &Answer) -> String {
     let (failures, errors, element) = match answer.view.verdict() {
         Some(Verdict::Holds) => (0, 0, None),

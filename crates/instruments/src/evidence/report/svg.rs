@@ -31,7 +31,7 @@ stroke:#2f6f9f;stroke-width:1.5}.band{stroke:#2f6f9f;stroke-width:5;stroke-linec
 .rule{stroke:#4a525a}.shape{fill:#63a4d4;stroke:#63a4d4}.band{stroke:#63a4d4}.dot{fill:#63a4d4}.bar{stroke:#e6e8ea}\
 .holds{fill:#62b883}.fails{fill:#e2786f}.undecided{fill:#d9c65a}.chip{fill:#1c2024}}";
 
-/// The picture.
+/// Returns the picture.
 pub(in crate::evidence) fn svg(answer: &Answer) -> String {
     let axis = Axis::of(answer);
     let word = answer.word();
@@ -71,14 +71,14 @@ pub(in crate::evidence) fn svg(answer: &Answer) -> String {
     out + "</svg>\n"
 }
 
-/// From values to places on the picture.
+/// Maps values to positions in the picture.
 struct Axis {
     low: f64,
     high: f64,
 }
 
 impl Axis {
-    /// An axis wide enough for the thresholds and the interval, with a margin, and no wider than the possible values.
+    /// Returns an axis wide enough for the thresholds and the interval, with a margin, and no wider than the possible values.
     fn of(answer: &Answer) -> Self {
         let (least, most) = answer.range.unwrap_or((0.0, 1.0));
         let interval = answer.view.interval;
@@ -94,7 +94,7 @@ impl Axis {
         LEFT + (value.clamp(self.low, self.high) - self.low) / (self.high - self.low) * (RIGHT - LEFT)
     }
 
-    /// The side of its place on which a label has room.
+    /// Returns the anchor with which a label at this value fits into the picture.
     fn anchor(&self, value: f64) -> &'static str {
         let x = self.at(value);
         if x < LEFT + 60.0 {
@@ -106,7 +106,7 @@ impl Axis {
         }
     }
 
-    /// Round values within, about six of them.
+    /// Returns about six round values on the axis.
     fn ticks(&self) -> Vec<f64> {
         let raw = (self.high - self.low) / 6.0;
         let magnitude = 10_f64.powf(raw.log10().floor());
@@ -116,7 +116,7 @@ impl Axis {
     }
 }
 
-/// The Beta density, or the bell curve of a mean, scaled to the height of the plot.
+/// Draws the Beta density, or the bell curve of a mean, scaled to the height of the plot.
 fn shape(answer: &Answer, axis: &Axis) -> String {
     let view = &answer.view;
     match (view.successes, view.estimate, view.spread, answer.range) {
@@ -130,7 +130,7 @@ fn shape(answer: &Answer, axis: &Axis) -> String {
     }
 }
 
-/// The Beta density of outcomes.
+/// Draws the Beta density of outcomes.
 fn beta_shape(successes: u64, trials: u64, axis: &Axis) -> String {
     let (s, f) = (successes as f64, (trials - successes) as f64);
     // 0 × ln 0 is nothing, here as everywhere in probability.
@@ -140,7 +140,7 @@ fn beta_shape(successes: u64, trials: u64, axis: &Axis) -> String {
     curve(axis, |p| log_density(p) - top)
 }
 
-/// A curve from its logarithm, which is at most zero.
+/// Draws a curve, given its logarithm, which is at most zero.
 fn curve(axis: &Axis, log_height: impl Fn(f64) -> f64) -> String {
     const POINTS: u32 = 320;
     let mut path = format!("M{LEFT:.1} {FLOOR}");
@@ -152,7 +152,7 @@ fn curve(axis: &Axis, log_height: impl Fn(f64) -> f64) -> String {
     format!("<path class=\"shape\" d=\"{path}L{RIGHT:.1} {FLOOR}Z\"/>\n")
 }
 
-/// The line below the plot, with round values.
+/// Draws the line below the plot, with round values.
 fn ruler(answer: &Answer, axis: &Axis) -> String {
     let mut out = format!("<path class=\"rule\" d=\"M{LEFT} {FLOOR}H{RIGHT}\"/>\n");
     for tick in axis.ticks() {
@@ -168,7 +168,7 @@ fn ruler(answer: &Answer, axis: &Axis) -> String {
     out
 }
 
-/// The interval with the estimate on it, and both in words.
+/// Draws the interval with the estimate on it, and writes both in words.
 fn interval(answer: &Answer, axis: &Axis) -> String {
     let y = FLOOR + 36.0;
     let (from, to) = (axis.at(answer.view.interval.low), axis.at(answer.view.interval.high));

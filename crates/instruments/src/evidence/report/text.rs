@@ -6,7 +6,7 @@ use millstream_command::screen::text;
 use super::super::answer::{Answer, Ended};
 use super::super::number;
 
-/// The lines, each with its end.
+/// Returns the lines, each with its end.
 ///
 /// ```text
 /// holds: the rate of success is at least 0.98
@@ -45,7 +45,7 @@ pub(in crate::evidence) fn text(answer: &Answer, look: Look) -> String {
     out
 }
 
-/// The observations, on one line.
+/// Returns the observations, on one line.
 pub(in crate::evidence) fn observed(answer: &Answer) -> String {
     let view = &answer.view;
     let mut line = format!("{} of {}", text::counted(view.trials, answer.subject.noun), answer.subject.of);
