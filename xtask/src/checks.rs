@@ -73,7 +73,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         .then_cargo(["test", "--package=millstream-cli", "--no-default-features", "--test=without_http"])
         // This binary is built for a single test, which takes a second.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
-        Step::partial("bare", "hazard pointers build and hold without the standard library", bare::check),
+        Step::partial("bare", "hazard pointers build and work without the standard library", bare::check),
         unit(scope).narrowed().fast(),
     ];
     steps.extend(doc(scope).map(Step::narrowed));
@@ -108,7 +108,7 @@ fn unit(scope: &Scope<'_>) -> Step {
     if scope.has("flow") { all.then_cargo(wrapping) } else { all }
 }
 
-/// Returns the docs of the libraries, if the scope has one.
+/// Returns the step that builds the docs of the libraries, if the scope has libraries.
 fn doc(scope: &Scope<'_>) -> Option<Step> {
     let libraries: Vec<Member> = scope.members.iter().filter(|member| member.has_library()).cloned().collect();
     let scope = Scope { members: &libraries, ..*scope };
@@ -117,7 +117,7 @@ fn doc(scope: &Scope<'_>) -> Option<Step> {
     (!libraries.is_empty()).then_some(step)
 }
 
-/// Returns the loom models of the scope, if it has some.
+/// Returns the step that runs the loom models of the scope, if it has any.
 ///
 /// A model explores on one thread and maps a stack for each thread of each execution. Two models in one process
 /// interrupt each other's core whenever a stack is unmapped, so each lane is a process with one model at a time.

@@ -22,7 +22,7 @@ impl Choice {
     /// Reads `[--fast] [CRATE]… [STEP]…`, in any order.
     ///
     /// # Errors
-    /// A word that is neither, with the words that exist.
+    /// Names a word that is neither a crate nor a step, and lists those that exist.
     pub(crate) fn parse(args: &[String], root: &Path) -> Result<Self, String> {
         let known = members::all(root)?;
         let steps: Vec<&str> = every_step(&known).iter().map(|step| step.name).collect();
@@ -46,7 +46,7 @@ impl Choice {
     /// Returns the chosen steps, in their order.
     ///
     /// # Errors
-    /// A step that the chosen packages do not have.
+    /// Names a step that the chosen packages do not have.
     fn plan(&self, root: &Path) -> Result<Vec<Step>, String> {
         let is_workspace = self.members.is_empty();
         let all = if is_workspace { members::all(root)? } else { Vec::new() };
@@ -66,7 +66,7 @@ impl Choice {
     /// Runs the chosen steps, and says what `--fast` left out.
     ///
     /// # Errors
-    /// The step that failed, and the command that repeats it.
+    /// Names the step that failed, and the command that repeats it.
     pub(crate) fn run(&self, root: &Path) -> Result<(), String> {
         let steps = self.plan(root)?;
         let mut repeat = if self.is_fast { "--fast ".to_owned() } else { String::new() };

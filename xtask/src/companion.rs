@@ -26,7 +26,7 @@ impl Companion {
     /// Starts the steps `names` with the arguments `chosen` of `cargo xtask test`.
     ///
     /// # Errors
-    /// A process that cannot be started, or a log that cannot be written.
+    /// Returns an error if the process cannot be started, or the log cannot be written.
     pub(crate) fn start(chosen: &str, names: &[&str], root: &Path) -> Result<Self, String> {
         let log = root.join("target/xtask/companion.log");
         let failed = |error: io::Error| format!("cannot run {} beside the other steps: {error}", names.join(", "));
@@ -44,7 +44,7 @@ impl Companion {
     /// Fails if the companion has failed already.
     ///
     /// # Errors
-    /// The failure; its output has been printed.
+    /// Returns the failure, whose output has been printed.
     pub(crate) fn check(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(Some(status)) if !status.success() => self.outcome(status),
@@ -56,7 +56,7 @@ impl Companion {
     /// Waits for the companion, and prints its output.
     ///
     /// # Errors
-    /// The failure of a step.
+    /// Returns the failure of a step.
     pub(crate) fn finish(mut self) -> Result<(), String> {
         let status = self.child.wait().map_err(|error| format!("the steps {}: {error}", self.names))?;
         self.outcome(status)
@@ -73,10 +73,10 @@ impl Companion {
     }
 }
 
-/// The companion's side: runs the steps, and ends its process group when standard input ends.
+/// Runs the steps in the companion process, and ends its process group when standard input ends.
 ///
 /// # Errors
-/// The failure of a step.
+/// Returns the failure of a step.
 pub(crate) fn serve(args: &[String], root: &Path) -> Result<(), String> {
     thread::spawn(|| {
         // An error ends the input as well.

@@ -32,7 +32,7 @@ pub(crate) fn targets(members: &[Member]) -> Vec<String> {
     programs.sort();
     programs.dedup();
     let mut words = vec!["--bins".to_owned()];
-    // Cargo refuses `--lib` where no package has a library.
+    // Cargo refuses `--lib` if no package has a library.
     words.extend(members.iter().any(Member::has_library).then(|| "--lib".to_owned()));
     words.extend(programs.iter().map(|program| format!("--test={program}")));
     words.push("--".to_owned());

@@ -38,7 +38,7 @@ const CLOSED: [(&str, &[&str]); 6] = [
         ],
     ),
     (
-        "errors that hand back what they were given, with all the ways in which the call can fail, as in the standard library",
+        "errors that return the caller's value, with all the ways in which the call can fail, as in the standard library",
         &[
             "flow::SubmitError",
             "ring::RecvTimeoutError",
@@ -100,7 +100,7 @@ const CLOSED: [(&str, &[&str]); 6] = [
 /// exist.
 ///
 /// # Errors
-/// All such types.
+/// Names all such types.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let mut found = BTreeSet::new();
     for member in published(root)?.iter().filter(|member| is_promised(member)) {

@@ -12,7 +12,7 @@ use crate::step::Invocation;
 /// Runs every lane to its end or its first failure.
 ///
 /// # Errors
-/// The first failure of each lane.
+/// Names the first failure of each lane.
 pub(crate) fn run(lanes: &[Vec<Invocation>], root: &Path) -> Result<(), String> {
     if let [lane] = lanes {
         return lane.iter().try_for_each(|invocation| invocation.run(root));
@@ -41,7 +41,7 @@ fn captured(invocation: &Invocation, screen: &Mutex<()>, root: &Path) -> Result<
 fn output(mut command: Command) -> io::Result<(Vec<u8>, ExitStatus)> {
     let (mut reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command holds the write ends of the pipe; once it is dropped, the pipe ends when the child does.
+    // The command holds the write ends of the pipe. Once they are dropped, the pipe ends when the child does.
     drop(command);
     let mut output = Vec::new();
     reader.read_to_end(&mut output)?;

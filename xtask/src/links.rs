@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the broken links of `pages` (paths below `root`, with their texts), one line each: place and target.
+/// Returns the broken links of `pages` (paths below `root`, with their texts), one line each: position and target.
 pub(crate) fn broken(root: &Path, pages: &[(String, String)]) -> Vec<String> {
     let mut anchors: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in lines(text) {
-        // Every second part stands between backticks.
+        // Every second part lies between backticks.
         let mut code = false;
         let mut rest = line;
         while let Some(at) = rest.find(['`', ']']) {

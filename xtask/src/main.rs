@@ -52,7 +52,7 @@ Commands:
   bench [ARG]...    Print the benchmark report; the arguments go to the bench program
                     (`cargo xtask bench --help` lists them); `bench --write [WORKLOAD] [ARG]...`
                     also writes docs/measured.md
-  notices [PACKAGE] Write the licences of all that is compiled into a binary, to go along with it
+  notices [PACKAGE] Write the licences of everything that is compiled into a binary, to accompany it
   rooms             Print which file of the engine imports which, and check its rooms
   words             Check the English of comments, pages and names, and the links of pages
   help              Show this text
@@ -102,7 +102,7 @@ fn help() -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the bench program and hands it `args`.
+/// Builds the bench program and runs it with `args`.
 fn bench(mut args: Vec<String>) -> Result<(), String> {
     if let Some(place) = args.iter().position(|arg| arg == "--write") {
         args.remove(place);

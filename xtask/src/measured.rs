@@ -50,8 +50,8 @@ and ratios are taken within a round. Compare ratios, not times: they carry over 
 /// Runs the workload that `args` begin with, or every workload, and writes its section of the page.
 ///
 /// # Errors
-/// Fails when the bench program fails, or when the page cannot be read or written. Sections finished before stay
-/// written.
+/// Fails when the bench program fails, or when the page cannot be read or written. The sections finished by then stay in the
+/// page.
 pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
     let (workloads, options) = match args.split_first() {
         Some((first, rest)) if WORKLOADS.contains(&first.as_str()) => (vec![first.as_str()], rest),
@@ -146,10 +146,10 @@ fn end(workload: &str) -> String {
 
 /// Fails when a page repeats a time that the section of its workload does not have.
 ///
-/// `<!-- measured: WORKLOAD -->` marks the line it stands in, or, alone in its line, the lines up to the next blank one.
+/// `<!-- measured: WORKLOAD -->` marks its own line or, if it is alone in that line, the lines up to the next blank one.
 ///
 /// # Errors
-/// One line for each figure that the section does not have: place, figure, workload.
+/// Has one line for each figure that the section does not have: position, figure, workload.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"));
     let measured = read(PAGE)?;
@@ -164,7 +164,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
         for (line, workload, time) in repeated(&read(&page)?) {
             figures += 1;
             if !find(&measured, &workload).is_some_and(|section| states(section, &time)) {
-                wrong.push(format!("{page}:{line}: {time} stands in no row of `{workload}` in {PAGE}"));
+                wrong.push(format!("{page}:{line}: {time} is in no row of `{workload}` in {PAGE}"));
             }
         }
     }

@@ -41,7 +41,7 @@ impl Member {
 /// Returns the members, in the order of the manifest's `members` and then of their names.
 ///
 /// # Errors
-/// A manifest that cannot be read, or that this reader does not understand.
+/// Returns an error if a manifest cannot be read, or is not written as this reader expects.
 pub(crate) fn all(root: &Path) -> Result<Vec<Member>, String> {
     let manifest = read(&root.join("Cargo.toml"))?;
     let list = manifest.split_once("\nmembers = [").and_then(|(_, rest)| rest.split_once(']'));

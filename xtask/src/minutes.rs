@@ -1,4 +1,4 @@
-//! The minutes that each step takes, so that a contributor can choose. `cargo xtask test` prints those of its own run at
+//! The minutes that each step takes, so that a contributor can choose. `cargo xtask test` prints the times of its own run at
 //! the end; copy them here when a step changes.
 
 /// The machine of the table, and its state; times vary by a third from run to run.

@@ -18,7 +18,7 @@ pub(crate) struct Models {
     pub(crate) tests: &'static [&'static str],
 }
 
-/// Cargo's arguments for models; they have their own target folder, as the flag rebuilds everything.
+/// Cargo's arguments for models, which have their own target folder, because the flag rebuilds everything.
 pub(crate) const TEST: [&str; 3] = ["test", "--profile=loom", "--target-dir=target/loom"];
 
 /// The compiler's flags for models.
@@ -81,7 +81,7 @@ fn compare(found: &[String], listed: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a test program is compiled for loom alone.
+/// Returns whether a test program is compiled only for loom.
 fn is_model(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("#![cfg(") && line.contains("loom") && !line.contains("not(loom"))
 }

@@ -14,7 +14,8 @@ const PYTHON: &str = "bindings/python/Cargo.toml";
 /// The packages to build: the first re-exports every library, the second and the last hold every command.
 const BUILT: [&str; 4] = ["millstream", "millstream-cli", "millstream-c", "millstream-barrierd"];
 
-/// Compares the versions that the manifests of the workspace and of its dependencies name; the soak builds with the oldest.
+/// Compares the versions that the manifests of the workspace and of its dependencies name. A build with the oldest toolchain is
+/// a part of the soak.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let oldest = oldest_version(root)?;
     let manifest = fs::read_to_string(root.join(PYTHON)).map_err(|error| format!("{PYTHON}: {error}"))?;
@@ -31,7 +32,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
 /// Returns the command that builds everything that is published with the oldest toolchain.
 ///
 /// # Errors
-/// The workspace's manifest does not name the toolchain.
+/// Returns an error if the workspace's manifest does not name the toolchain.
 pub(crate) fn build(root: &Path) -> Result<Command, String> {
     // The command goes through rustup, because the cargo that runs this program belongs to another toolchain. One build
     // serves all packages: separate builds would compile a shared dependency once for each set of its features.
@@ -41,7 +42,7 @@ pub(crate) fn build(root: &Path) -> Result<Command, String> {
     Ok(check)
 }
 
-/// Cargo's description of all packages, as JSON.
+/// Returns cargo's description of all packages, as JSON.
 pub(crate) fn metadata(root: &Path) -> Result<String, String> {
     let mut command = Command::new(cargo());
     command.args(["metadata", "--format-version=1", "--all-features", "--locked"]).current_dir(root);
@@ -52,8 +53,8 @@ pub(crate) fn metadata(root: &Path) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Returns the packages that ask for a later version, as "FOLDER: VERSION". The member `manifest_path` of a package stands before
-/// its `rust_version`.
+/// Returns the packages that ask for a later version, as "FOLDER: VERSION". In the metadata, the `manifest_path` of a package
+/// precedes its `rust_version`.
 fn newer(metadata: &str, oldest: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut folder = "";

@@ -1,4 +1,4 @@
-//! The notices that go along with a binary: the licences of all packages that are compiled into it.
+//! The notices that accompany a binary: the licences of all packages that are compiled into it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,13 +12,14 @@ use crate::step::cargo;
 /// The package of the command.
 const COMMAND: &str = "millstream-cli";
 
-/// The beginnings of the names of files with licences.
+/// How the names of licence files begin.
 const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 /// Writes `target/NOTICES-PACKAGE.txt` for the binary of a package, the command by default.
 ///
 /// # Errors
-/// More than one argument; a package that cargo does not know; a file that cannot be read or written.
+/// Returns an error for more than one argument, for a package that cargo does not know, and for a file that cannot be read or
+/// written.
 pub(crate) fn write(args: &[String], root: &Path) -> Result<(), String> {
     let package = match args {
         [] => COMMAND,
@@ -60,7 +61,7 @@ fn notices(root: &Path, package: &str) -> Result<(String, Vec<String>), String> 
     Ok((text, without))
 }
 
-/// "NAME vVERSION", a tab and the licence of every package whose code is in the binary, sorted.
+/// Returns "NAME vVERSION", a tab and the licence of every package whose code is in the binary, sorted.
 fn compiled_in(root: &Path, package: &str) -> Result<BTreeSet<String>, String> {
     let mut tree = Command::new(cargo());
     tree.args(["tree", "--locked", "--edges=normal", "--prefix=none", "--format={p}\t{l}", "--package", package]);

@@ -21,7 +21,7 @@ const DOCS: [&str; 3] = ["[package.metadata.docs.rs]", "all-features = true", "t
 /// Fails when a published package lacks a licence, its README or one of these lines.
 ///
 /// # Errors
-/// Everything that is missing.
+/// Names everything that is missing.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let mut missing = Vec::new();
     let members = published(root)?;
@@ -39,7 +39,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
 /// Returns the members that are published.
 ///
 /// # Errors
-/// A manifest that cannot be read.
+/// Returns an error if a manifest cannot be read.
 pub(crate) fn published(root: &Path) -> Result<Vec<Member>, String> {
     let mut published = Vec::new();
     for member in members::all(root)? {
@@ -66,7 +66,7 @@ fn lacks(root: &Path, member: &Member) -> Result<Vec<String>, String> {
     Ok(lacks)
 }
 
-/// Returns the licences that a folder does not have, or not as they are in the root.
+/// Returns the licences that a folder lacks, or that differ from those of the root.
 fn licences(root: &Path, folder: &Path) -> Result<Vec<String>, String> {
     let mut lacks = Vec::new();
     for licence in LICENCES {

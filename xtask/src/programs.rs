@@ -9,7 +9,7 @@ use crate::step::{Invocation, Phase, Step};
 /// The comparison with peers; `cargo xtask soak peers` tests it, since its peers take longer to build than the engine.
 const PEERS: &str = "millstream-benches";
 
-/// Programs that provoke races with as many threads as there are cores, or measure time: one after the other.
+/// Programs that provoke races with as many threads as there are cores, or measure time. They run one after the other.
 const WHOLE_CORES: &[&str] = &[
     "conservation",
     "eventcount_race",
@@ -23,14 +23,14 @@ const WHOLE_CORES: &[&str] = &[
     "stress",
 ];
 
-/// The programs with the most waiting, in a lane of their own.
+/// The programs that wait most, which have a lane of their own.
 const WAITING: &[&str] = &["command", "daemon"];
 
 /// A test of the engine without overflow checks, as in a release build, where an overflow wraps instead of panicking.
 pub(crate) const WRAPPING: [&str; 2] =
     ["--config=profile.dev.package.millstream-flow.overflow-checks=false", "--test=extremes"];
 
-/// Returns the step.
+/// Returns the step `unit` for the whole workspace.
 pub(crate) fn unit(members: &[Member], about: &'static str) -> Step {
     let test = |targets: &[String]| {
         let packages = ["test", "--no-fail-fast", "--workspace", "--exclude", PEERS].map(str::to_owned);
@@ -41,7 +41,7 @@ pub(crate) fn unit(members: &[Member], about: &'static str) -> Step {
     let [alone, waiting, others] = groups(members);
     let beside: Phase =
         vec![vec![named(&waiting), words(&["--doc"])], vec![words(&["--lib", "--bins"])], vec![named(&others)]];
-    // It names the packages of the other invocations, so that their builds of the dependencies serve here, too.
+    // The last phase names the packages of the other invocations, so that it reuses their builds of the dependencies.
     let phases = vec![beside, vec![vec![named(&alone)]], vec![vec![words(&WRAPPING)]]];
     Step::lanes("unit", about, words(&["--no-run"]), phases)
 }

@@ -1,14 +1,14 @@
-//! The tests that `docs/security.md` names for its promises: each is in the file that the page names, and is a test.
+//! The tests that `docs/security.md` names for its promises: each exists in the file that the page names, and is run.
 
 use std::fs;
 use std::path::Path;
 
 const PAGE: &str = "docs/security.md";
 
-/// Fails when a test that the page names is not there.
+/// Fails when a test that the page names does not exist.
 ///
 /// # Errors
-/// The tests that are missing, or a page without any.
+/// Names the tests that are missing. A page that names no test is an error as well.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"));
     let page = read(PAGE)?;
@@ -26,10 +26,10 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
         println!("   {} tests are named", named.len());
         return Ok(());
     }
-    Err(format!("{PAGE} names tests that are not there:\n  {}", missing.join("\n  ")))
+    Err(format!("{PAGE} names tests that do not exist:\n  {}", missing.join("\n  ")))
 }
 
-/// Returns the files and tests that stand as `` `FILE.rs: test` `` in the page.
+/// Returns the files and tests that the page names as `` `FILE.rs: test` ``.
 fn named(page: &str) -> Vec<(&str, &str)> {
     page.split('`')
         .skip(1)

@@ -3,7 +3,7 @@
 //! Prose is the text of comments, of Markdown outside code, and of Rust string literals. Code keeps its lines, without
 //! comments and without the contents of strings, so that a search of it finds neither.
 
-/// The place where a paragraph stands, which decides the rules that hold for it.
+/// The kind of a paragraph, which decides the rules that apply to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `///`, `//!`, `/** */`.
@@ -76,7 +76,7 @@ impl Gatherer {
             self.broken = true;
             return;
         }
-        // An item of a list, a row of a table and a heading stand for themselves.
+        // An item of a list, a row of a table and a heading are each a paragraph of their own.
         let alone = ["- ", "* ", "| ", "#", "> "].iter().any(|start| text.starts_with(start));
         if follows && !self.broken && !alone && kind != Kind::Message {
             let last = self.paragraphs.last_mut().expect("a paragraph that this one follows");
@@ -87,14 +87,14 @@ impl Gatherer {
         self.broken = text.starts_with('#') || text.starts_with('|');
     }
 
-    /// Code stands between the pieces before and after.
+    /// Ends a paragraph, because code follows.
     fn cut(&mut self) {
         self.broken = true;
         self.fenced = false;
     }
 }
 
-/// Rust, C, Java and Go.
+/// Splits a text of Rust, C, Java or Go.
 fn slashes(text: &str, rust: bool) -> Split {
     let mut scan = Scan { text, at: 0, line: 1, code: String::new(), prose: Gatherer::default() };
     while let Some(next) = scan.rest().chars().next() {
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
         self.text[..self.at].chars().next_back()
     }
 
-    /// Passes over `bytes`, which are code or not; line ends always stay in the code.
+    /// Passes over `bytes`, and adds them to the code if they are code. Line ends always stay in the code.
     fn take(&mut self, bytes: usize, code: bool) -> &'a str {
         let taken = &self.rest()[..bytes];
         self.at += bytes;
@@ -210,7 +210,7 @@ impl<'a> Scan<'a> {
         self.take(self.rest().len().min(1), true);
     }
 
-    /// The contents of a string, which are prose if they contain a blank.
+    /// Reads the contents of a string, which are prose if they contain a blank.
     fn message(&mut self, bytes: usize) {
         let first = self.line;
         let contents = self.take(bytes, false);
@@ -221,7 +221,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A character, a lifetime, or a lone quote.
+    /// Reads a character, a lifetime, or a lone quote.
     fn quote(&mut self, rust: bool) {
         let rest = &self.rest()[1..];
         let mut letters = rest.char_indices();
@@ -252,7 +252,7 @@ fn raw_string(rest: &str, before: Option<char>) -> Option<usize> {
     quoted.starts_with('"').then_some(after.len() - quoted.len())
 }
 
-/// Python (with its documentation strings), shell and TOML.
+/// Splits a text of Python (with its documentation strings), shell or TOML.
 fn hashes(text: &str, python: bool) -> Split {
     let mut prose = Gatherer::default();
     let mut code = Vec::new();
@@ -298,7 +298,7 @@ fn hashes(text: &str, python: bool) -> Split {
     Split { paragraphs: prose.paragraphs, code }
 }
 
-/// Returns the place of the `#` that begins the line's comment: outside of quotes, at the start or after a blank.
+/// Returns the position of the `#` that begins the line's comment: outside quotes, at the start or after a blank.
 fn hash(line: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = ' ';
@@ -315,7 +315,7 @@ fn hash(line: &str) -> Option<usize> {
     None
 }
 
-/// Markdown, without fenced code and HTML comments.
+/// Splits a page of Markdown, without fenced code and HTML comments.
 fn page(text: &str) -> Vec<Paragraph> {
     let mut prose = Gatherer::default();
     for (line, text) in (1..).zip(text.lines()) {

@@ -1,7 +1,7 @@
 //! The Python package: a wheel is built, installed into its own virtual environment, and tested.
 //!
-//! The package stands outside the workspace, so that everything else builds without Python. A machine without an
-//! interpreter, or before `cargo xtask setup`, leaves the step out and says so.
+//! The package is outside the workspace, so that everything else builds without Python. On a machine without an
+//! interpreter, or before `cargo xtask setup`, the step is left out and says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,8 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     Ok(Passed::Whole)
 }
 
-/// Builds the wheel, with debug assertions, in its own target folder. The name of the wheel says that it suits every
-/// Python from the oldest supported one on, and every Linux from some version of the C library on.
+/// Builds the wheel, with debug assertions, in its own target folder. The name of the wheel says that it works with every
+/// Python from the oldest supported one on, and on every Linux from some version of the C library on.
 fn wheel(root: &Path, environment: &Environment) -> Result<PathBuf, String> {
     let folder = root.join("target/python/wheels");
     // Wheels of an earlier run must not be found below.

@@ -19,7 +19,7 @@ const PARTS: [&str; 8] = ["units", "stages", "grants", "intake", "crew", "ledger
 /// The files that every part may import: plain values.
 const WORDS: [&str; 5] = ["claims", "pace", "settings", "histogram", "identity"];
 
-/// The one part that may import the code that runs without the mutex: a worker's turn keeps the results of that code.
+/// The only part that may import the code that runs without the mutex: a worker's turn keeps the results of that code.
 const KNOWS_RUN: &str = "crew";
 
 /// The maximum number of fields of the composing struct.
@@ -73,7 +73,7 @@ impl House {
         (0..=path.len()).rev().find_map(|n| self.file_of(&path[..n]).map(|file| (file, n < path.len())))
     }
 
-    /// For each file, the files that it imports.
+    /// Returns, for each file, the files that it imports.
     fn arrows(&self) -> BTreeMap<String, BTreeSet<String>> {
         let arrows = self.files.keys().map(|file| {
             let paths = self.paths_in(file);
@@ -283,7 +283,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
         let word = before.len() - before.chars().rev().take_while(|c| c.is_alphanumeric() || *c == '_').count();
         let begins = matches!(&before[word..], "crate" | "self" | "super");
         let continues = before[..word].ends_with("::") || before[..word].ends_with("in ");
-        // An indented `use super::…` stands in an inline module, whose parent is the file itself.
+        // An indented `use super::…` belongs to an inline module, whose parent is the file itself.
         let in_inline_module = &before[word..] == "super" && before[..word].ends_with("    use ");
         if begins && !continues && !in_inline_module {
             expand(&text[word..], &mut Vec::new(), &mut found);

@@ -11,7 +11,7 @@ pub(crate) const PACKAGE: &str = "millstream-verify-random";
 /// Fails when a file uses proptest without the configuration that supplies the seed of the run.
 ///
 /// # Errors
-/// The files.
+/// Names the files.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let mut unseeded = Vec::new();
     for member in members::all(root)?.iter().filter(|member| member.short != "xtask") {

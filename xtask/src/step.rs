@@ -98,7 +98,7 @@ impl Step {
         Self { is_apart: true, ..self }
     }
 
-    /// Makes the step fail, and name the tool's command, where the tool is missing.
+    /// Makes the step fail if the tool is missing, and name the command that installs it.
     pub(crate) fn needs(self, tool: Tool) -> Self {
         Self { needs: Some(tool), ..self }
     }
@@ -215,8 +215,8 @@ fn run_as(command: &mut Command, line: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
 }
 
-/// Runs `steps` and stops at the first failure; steps that may run apart run beside the others; `chosen` are the
-/// arguments of `cargo xtask test` that repeat a step with the same packages.
+/// Runs `steps` and stops at the first failure. Steps that may run apart run beside the others. `chosen` are the arguments
+/// of `cargo xtask test` that repeat a step with the same packages.
 pub(crate) fn run_all(steps: Vec<Step>, chosen: &str, root: &Path) -> Result<(), String> {
     let (apart, steps): (Vec<Step>, Vec<Step>) = steps.into_iter().partition(|step| step.is_apart);
     if steps.is_empty() {
@@ -272,7 +272,7 @@ fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, 
     Ok(())
 }
 
-/// Returns the processor time of all commands that have ended; zero where the system does not say.
+/// Returns the processor time of all commands that have ended; zero if the system does not report it.
 fn computed() -> Duration {
     /// The unit in which the kernel reports times to programs, on every machine.
     const TICKS_PER_SECOND: u64 = 100;

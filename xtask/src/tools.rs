@@ -1,4 +1,4 @@
-//! The tools that the steps need beside cargo and a C compiler. No check installs one: `cargo xtask setup` does, and
+//! The tools that the steps need beside cargo and a C compiler. No check installs a tool: `cargo xtask setup` does, and
 //! [`Tool::missing`] names the command.
 
 use std::fs;
@@ -12,11 +12,11 @@ use crate::step::cargo;
 /// A tool, and the command that installs it.
 pub(crate) struct Tool {
     name: String,
-    /// The command that installs it.
+    /// The command that installs this tool.
     install: Vec<String>,
-    /// A command that succeeds if it is installed.
+    /// A command that succeeds if the tool is installed.
     test: Vec<String>,
-    /// The command that installs this tool among others.
+    /// The `xtask` command that installs this tool among others.
     setup: &'static str,
 }
 
@@ -25,7 +25,7 @@ impl Tool {
         Tool { name: name.into(), install, test, setup: "cargo xtask setup" }
     }
 
-    /// Only `setup --soak` installs the tool.
+    /// Marks a tool that only `setup --soak` installs.
     fn for_soak(self) -> Self {
         Tool { setup: "cargo xtask setup --soak", ..self }
     }
@@ -64,7 +64,7 @@ impl Tool {
     /// Returns the oldest toolchain that builds the libraries.
     ///
     /// # Errors
-    /// The workspace's manifest does not name it.
+    /// Returns an error if the workspace's manifest does not name it.
     pub(crate) fn oldest_rust(root: &Path) -> Result<Self, String> {
         let version = oldest_version(root)?;
         let install = words(&format!("rustup toolchain install {version} --profile minimal"));
@@ -101,7 +101,7 @@ impl Tool {
         format!("{} is missing; `{}` installs it, `{}` everything", self.name, self.command(), self.setup)
     }
 
-    /// Runs the command that installs the tool, unless it is there.
+    /// Installs the tool, unless it is installed already.
     fn install(&self) -> Result<(), String> {
         if self.is_there() {
             println!("   {}: there", self.name);
@@ -145,7 +145,7 @@ pub(crate) fn version_of(manifest: &str) -> Option<&str> {
 /// Installs the tools of `cargo xtask test`; with `--soak` also those of `cargo xtask soak`, and the oldest toolchain.
 ///
 /// # Errors
-/// The tools that could not be installed, all of them.
+/// Names all tools that could not be installed.
 pub(crate) fn setup(args: &[String], root: &Path) -> Result<(), String> {
     let mut tools = vec![
         Tool::rustfmt(),

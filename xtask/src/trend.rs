@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The runs that are kept of a row on a processor.
+/// The number of runs that are kept for a row on a processor.
 const MAX_RUNS: usize = 5;
 
-/// A ratio to the best peer that grew by more than this factor is reported: rounds on one machine differ by less.
+/// A ratio to the best peer is reported if it has grown by more than this factor: rounds on one machine differ by less.
 const WORSE: f64 = 1.25;
 
 const HEADER: &str = "processor\tworkload\trow\tover best peer\tdate\tcommit";
@@ -34,7 +34,7 @@ impl Trend {
     /// Reads the file's text.
     ///
     /// # Errors
-    /// A line that is not one of ours, with its number.
+    /// Names the first line that has another form, by its number.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let figure = |line: &str| {
             let [processor, workload, row, ratio, date, commit] =
@@ -59,8 +59,8 @@ impl Trend {
         text
     }
 
-    /// Adds the figures of a run and forgets the oldest of their rows. Returns a line for each row whose ratio to its
-    /// peers grew by more than runs usually differ.
+    /// Adds the figures of a run, and drops the oldest figures of the same rows. Returns a line for each row whose ratio to
+    /// its peers has grown by more than runs usually differ.
     pub(crate) fn add(&mut self, figures: Vec<Figure>) -> Vec<String> {
         let mut worse = Vec::new();
         for figure in figures {
@@ -116,7 +116,7 @@ impl Trend {
 /// Returns the figures of our rows in a report: of lines such as `ours / the best peer: 0.91, 0.88 to 0.95 over 5 rounds (…)`.
 ///
 /// # Errors
-/// A report that does not begin with its machine.
+/// Returns an error if the report does not begin with its machine.
 pub(crate) fn figures(workload: &str, report: &str, date: &str, commit: &str) -> Result<Vec<Figure>, String> {
     let machine = report.lines().next().and_then(|line| line.strip_prefix("Machine: "));
     let machine = machine.ok_or("the report must begin with a line about the machine (`Machine: …`)")?;

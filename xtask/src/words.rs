@@ -41,16 +41,16 @@ const BANNED: &[(&str, &str)] = &[
     ("safety the caller's promise", "a sentence that names the promise"),
 ];
 
-/// Relatives and pronouns that often stand where a noun belongs. They are counted by the line.
+/// Relatives and pronouns that are often used instead of a noun. They are counted by the line.
 const HEADLESS: [&str; 6] = ["who", "whom", "whoever", "nobody", "somebody", "anybody"];
 
-/// Lines of comments and pages with a word of [`HEADLESS`], at most.
+/// The maximum number of lines of comments and pages with a word of [`HEADLESS`].
 const MAX_HEADLESS_LINES: usize = 59;
 
-/// Documents that begin with "What" as a noun ("What the server answers"), at most.
+/// The maximum number of documents that begin with "What" as a noun ("What the server answers").
 const MAX_WHAT_DOCS: usize = 0;
 
-/// The longest name of a test.
+/// The maximum length of a test's name.
 const MAX_TEST_NAME: usize = 80;
 
 /// Words that name no subject in the name of a test.
@@ -59,13 +59,13 @@ const VAGUE_IN_TESTS: [&str; 4] = ["who", "whoever", "nobody", "somebody"];
 /// Endings and beginnings of constants that are limits, and the forms that limits have.
 const LIMITS: [(&str, &str); 4] = [("MOST", "MAX_…"), ("LONGEST", "MAX_…"), ("LEAST", "MIN_…"), ("SHORTEST", "MIN_…")];
 
-/// Findings that stay: the file, the word, and why.
+/// Findings that are accepted: the file, the word, and the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[("xtask/src/words.rs", "*", "the lists, and the texts of the tests")];
 
 /// Fails on banned words and names, counts beyond their limits, and broken links; prints the counts.
 ///
 /// # Errors
-/// One line for each finding: place, word, better form.
+/// Has one line for each finding: position, word, better form.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let files = files(root)?;
     let mut found = Findings::default();
@@ -97,7 +97,7 @@ fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
     let mut names: Vec<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
     names.sort_unstable();
     names.dedup();
-    // A file that is deleted and still known to git, and one that is no text, has no words.
+    // Files that git still knows but that are deleted, and files that are not text, are left out.
     Ok(names
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), fs::read_to_string(root.join(name)).ok()?)))
@@ -116,7 +116,7 @@ struct Counts {
 
 #[derive(Default)]
 struct Findings {
-    /// Place, word, better form.
+    /// Position, word, better form.
     banned: Vec<(String, String, &'static str)>,
     headless: Vec<String>,
     what: Vec<String>,
@@ -160,7 +160,7 @@ impl Findings {
         self.folders.insert(folder(path).to_owned(), counts);
     }
 
-    /// The names of tests and constants.
+    /// Checks the names of tests and constants.
     fn names(&mut self, path: &str, code: &[String]) {
         for (line, name) in tests(code) {
             let vague = name.split('_').find(|word| VAGUE_IN_TESTS.contains(word));
@@ -172,7 +172,7 @@ impl Findings {
             }
         }
         for (line, name) in constants(code) {
-            // "At most" and "at least" are what a claim says.
+            // Claims are worded with "at most" and "at least".
             if name.ends_with("AT_MOST") || name.ends_with("AT_LEAST") {
                 continue;
             }

@@ -18,7 +18,7 @@ pub use ring::{Disconnected as RecvError, RecvTimeoutError, SendError, SendTimeo
 pub use select::{ReadyTimeoutError, Select, SelectTimeoutError, SelectedOperation, TryReadyError, TrySelectError};
 pub use time::{after, never, tick};
 
-/// Capacity of a channel that the test leaves unbounded.
+/// The capacity of a channel that the test leaves unbounded.
 pub const UNBOUNDED: usize = 1 << 16;
 
 /// The variable that makes a channel of capacity 0 hold one value instead of being refused: it tells the tests that

@@ -14,7 +14,7 @@
 
 use std::env;
 
-/// The seed of a run that sets no other.
+/// The seed of a run for which `MILLSTREAM_SEED` is not set.
 const FIXED_SEED: u64 = 1;
 
 /// Returns the seed of this run, and prints it: the number in `MILLSTREAM_SEED`, or a fixed one.
@@ -28,7 +28,7 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Returns the factor by which a run is longer than usual: the number in `MILLSTREAM_STRESS`, or 1.
+/// Returns the factor by which this run is longer than usual: the number in `MILLSTREAM_STRESS`, or 1.
 ///
 /// # Panics
 /// Panics if `MILLSTREAM_STRESS` is not a whole number from 0 to 2^64 - 1.
@@ -37,7 +37,7 @@ pub fn stress() -> u64 {
     variable("MILLSTREAM_STRESS").unwrap_or(1)
 }
 
-/// Returns how deep a model goes: `tested` in a usual run, and `soaked` in one with a [`stress`] above 1, such as
+/// Returns the depth of a model: `tested` in a usual run, and `soaked` in a run with a [`stress`] above 1, such as
 /// `cargo xtask soak`.
 #[must_use]
 pub fn depth<T>(tested: T, soaked: T) -> T {

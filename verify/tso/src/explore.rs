@@ -10,10 +10,10 @@ use crate::machine::{Instruction, Machine, Step};
 pub enum Outcome {
     /// Every execution ends, and none leaves a thread asleep.
     EveryThreadEnds {
-        /// Number of distinct states reached.
+        /// The number of distinct states reached.
         states: usize,
     },
-    /// An execution after which no step is possible and a thread is still asleep.
+    /// After this execution, no step is possible and a thread is still asleep.
     LostWakeUp(Trace),
 }
 
@@ -29,7 +29,8 @@ impl Outcome {
     }
 }
 
-/// Executes the programs, one thread each, in every possible way, breadth first, so the trace is a shortest one.
+/// Executes the programs, one thread each, in every possible order. The search is breadth first, so the trace is a shortest
+/// one.
 #[must_use]
 pub fn explore(programs: &[Vec<Instruction>]) -> Outcome {
     let start = Machine::new(programs.len());

@@ -1,10 +1,10 @@
 //! Readers and reclaimers: two threads, each of which writes one word and then reads the other's.
 //!
 //! The reader (fast) publishes the object it is about to use, then checks that the object is still current. The
-//! reclaimer (slow) makes the object stale, then checks which objects readers have published. The two must not both
-//! miss each other: the reader would go on with an object that the reclaimer frees. Hazard pointers and epochs both
-//! have this shape, and only its order in memory matters, so every execution is one of few *interleavings*: F for the
-//! fast thread's two steps, S for the slow one's, in the order in which memory sees them.
+//! reclaimer (slow) makes the object stale, then checks which objects readers have published. If both missed each other,
+//! the reader would go on with an object that the reclaimer frees. Hazard pointers and epochs both have this shape. Only
+//! the order in memory matters, so every execution is one of few *interleavings*: F stands for a step of the fast thread,
+//! and S for one of the slow thread, in the order in which memory sees them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +36,7 @@ pub enum Fast {
     Blind,
 }
 
-/// How the reclaimer makes sure that it sees the publication.
+/// The reclaimer's means of seeing the publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slow {
     /// Executes a full fence between its write and its check.

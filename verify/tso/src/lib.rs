@@ -1,9 +1,9 @@
 //! All executions of small programs on the x86-TSO machine.
 //!
 //! Some code relies on more than a language's memory model can express: a read-modify-write without a lock prefix is
-//! not atomic for other cores, but an interrupt cannot cut it in two. So loom cannot check it. This crate spells the
-//! machine out (memory, a FIFO store buffer for each thread, instructions of one or two steps, interrupts that drain,
-//! the kernel's futex) and enumerates every state that a program can reach.
+//! not atomic for other cores, but an interrupt cannot cut it in two. Loom cannot check such code. This crate therefore
+//! models the machine itself (memory, a FIFO store buffer for each thread, instructions of one or two steps, interrupts
+//! that drain, the kernel's futex) and enumerates every state that a program can reach.
 //!
 //! | module | contents |
 //! | --- | --- |

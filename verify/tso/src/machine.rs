@@ -5,9 +5,9 @@ pub type Address = usize;
 /// A register of a thread.
 pub type Register = usize;
 
-/// Number of words of memory.
+/// The number of words of memory.
 pub const WORDS: usize = 3;
-/// Number of registers of each thread.
+/// The number of registers of each thread.
 pub const REGISTERS: usize = 3;
 
 /// One instruction. Values are small; nothing wraps.
@@ -33,10 +33,10 @@ pub enum Instruction {
     Load(Register, Address),
     /// Puts a store into the thread's buffer.
     Store(Address, Register),
-    /// memory = memory + value without a lock prefix, the sum also in the register (for its sign): it reads like a
-    /// load, then stores like a store. It takes two steps, but no interrupt comes between them.
+    /// memory = memory + value without a lock prefix, with the sum also in the register (for its sign). The instruction
+    /// reads like a load, then stores like a store. It takes two steps, but no interrupt comes between them.
     Add(Address, u8, Register),
-    /// The same on a machine where an interrupt can come between the two steps.
+    /// Like [`Add`](Self::Add), on a machine where an interrupt can come between the two steps.
     AddInTwo(Address, u8, Register),
     /// Compare-and-swap with a lock prefix: if the word equals the first register, it becomes the second; the third
     /// gets the word found.
@@ -49,7 +49,7 @@ pub enum Instruction {
     Fence,
     /// The system call that returns after every other thread has been interrupted once, or switched out.
     HeavyFence,
-    /// Makes interrupts from now on late enough: see [`Machine::with_interrupts`].
+    /// Reads the clock, so that later interrupts count as late enough: see [`Machine::with_interrupts`].
     ReadClock,
     /// Waits until the word is not zero.
     Await(Address),
@@ -87,7 +87,7 @@ pub struct Thread {
     asleep_on: Option<Address>,
     /// The threads that this thread's heavy fence has yet to interrupt, one bit each.
     awaited: Option<u8>,
-    /// How many spontaneous interrupts may still come.
+    /// The number of spontaneous interrupts that may still come.
     interrupts: u8,
 }
 

@@ -21,7 +21,7 @@ pub(super) fn parts() -> impl Iterator<Item = Part> {
     TARGETS.into_iter().map(|(target, folders)| Part {
         name: target.to_owned(),
         group: "fuzz",
-        about: "no bytes crash this fuzz target, hang it, or make it hold too much",
+        about: "no input crashes this fuzz target, hangs it, or makes it use too much memory",
         tools: vec![Tool::nightly(), Tool::cargo_fuzz()],
         work: Box::new(|bench| run(bench, target, folders)),
     })

@@ -39,7 +39,7 @@ struct Part {
 
 type Work = dyn Fn(&Bench<'_>) -> Result<(), String> + Send;
 
-/// The setting of a part: where and for how long it runs, against which revision, and where its output goes.
+/// The settings of a part: where and for how long it runs, against which revision, and where its output goes.
 struct Bench<'a> {
     root: &'a Path,
     time: Duration,
@@ -50,7 +50,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs a command of a part; its failure is that of the part.
+    /// Runs a command of a part. If the command fails, the part fails.
     fn run(&self, command: &mut Command) -> Result<(), String> {
         let line = format!("{command:?}");
         self.say(&format!("   $ {line}"));
@@ -65,7 +65,7 @@ impl Bench<'_> {
 
     fn say(&self, text: &str) {
         match self.log.as_ref() {
-            // A log that cannot be written shows in the commands, which write to it as well.
+            // If the log cannot be written, the commands fail, because they write to it as well.
             Some(mut log) => drop(writeln!(log, "{text}")),
             None => println!("{text}"),
         }
@@ -101,7 +101,7 @@ struct Choice {
 /// Runs the parts that `args` name, or all, and goes on after a failure.
 ///
 /// # Errors
-/// The tools that are missing, or every part that failed.
+/// Names the tools that are missing, or every part that failed.
 pub(crate) fn soak(args: &[String], root: &Path) -> Result<(), String> {
     if args.iter().any(|arg| arg == "--help" || arg == "-h") {
         print!("{}", help(root)?);

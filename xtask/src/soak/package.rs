@@ -1,5 +1,5 @@
-//! The archives that a registry would get: every package builds from its own archive, and the archive of each library passes the tests
-//! that are in it.
+//! The archives that a registry would get: every package builds from its own archive, and the archive of each library passes
+//! the tests that are in it.
 
 use std::fs;
 use std::path::Path;
@@ -58,8 +58,8 @@ fn test(bench: &Bench<'_>, members: &[Member], folder: &Path) -> Result<(), Stri
     Ok(())
 }
 
-/// Returns whether a package is a library that is useful by itself. The tests of the commands need flows of the repository, and
-/// those of the C bindings the folders of their own build.
+/// Returns whether a package is a library that is useful on its own. The tests of the commands need flows of the repository, and
+/// those of the C bindings need the folders of their own build.
 fn is_tested(member: &Member) -> bool {
     member.has_library() && !["c", "cli", "command", "instruments"].contains(&member.short.as_str())
 }

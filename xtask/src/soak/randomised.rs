@@ -13,14 +13,14 @@ use crate::step::cargo;
 /// The factor by which a test runs longer than in the test command.
 const STRESS: &str = "4";
 
-/// Returns the tests of every package that draws from a seed, repeated until the time is over.
+/// Returns the part that repeats the tests of every package that draws from a seed, until the time is over.
 pub(super) fn part(root: &Path) -> Result<Part, String> {
     let members = members::all(root)?.into_iter().filter(|member| member.depends_on(seeds::PACKAGE));
     let packages: Vec<String> = members.map(|member| format!("--package={}", member.package)).collect();
     Ok(Part {
         name: "seeds".to_owned(),
         group: "seeds",
-        about: "the randomised tests hold from fresh seeds, too",
+        about: "the randomised tests pass with fresh seeds, too",
         tools: Vec::new(),
         work: Box::new(move |bench| {
             let end = Instant::now() + bench.time;

@@ -8,9 +8,9 @@ use crate::tools::Tool;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Packages and their test programs. Two kinds of program are left out, since the sanitizer reports accesses there that
-/// are no mistakes: those of the slab, which throws away a copy whose object has changed meanwhile; and those of
-/// reclamation, whose readers and reclaimers meet in fences, which the sanitizer does not see.
+/// Packages and their test programs. Two kinds of program are left out, because the sanitizer reports accesses in them that
+/// are no mistakes: those of the slab, which discards a copy whose object has changed meanwhile, and those of reclamation,
+/// whose readers and reclaimers synchronise by fences, which the sanitizer does not see.
 const PROGRAMS: [(&str, &[&str]); 2] =
     [("millstream-sync", &["eventcount", "eventcount_stress", "lock"]), ("millstream-ring", &["channel", "stress"])];
 

@@ -31,7 +31,7 @@ pub(super) fn part(root: &Path) -> Result<Part, String> {
     })
 }
 
-/// Returns the revision to compare with: the chosen one, or the newest tag that the present state descends from.
+/// Returns the revision to compare with: the chosen one, or the newest tag among the ancestors of the current commit.
 fn baseline(bench: &Bench<'_>) -> Result<Option<String>, String> {
     if let Some(revision) = bench.baseline {
         return Ok(Some(revision.to_owned()));
