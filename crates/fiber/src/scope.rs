@@ -178,7 +178,7 @@ pub(crate) struct ScopeState {
 #[derive(Default)]
 struct Members {
     fibers: Vec<CoreRef>,
-    /// The length at which fibers that have ended are removed.
+    /// The length of the list at which ended fibers are removed from it.
     sweep_at: usize,
 }
 

@@ -131,7 +131,7 @@ fn a_worker_that_computes_is_not_waited_for_beyond_the_limit() {
     assert!(dump.fibers.iter().all(|fiber| fiber.backtrace.is_none()), "{dump}");
     is_over.store(true, SeqCst);
     hog.join().unwrap();
-    // The next dump gets its answers.
+    // The next dump gets its backtraces.
     until_waiting(&runtime, 1);
     assert!(runtime.dump_with_backtraces(LIMIT).fibers[0].backtrace.is_some());
     parked.fiber().unpark();

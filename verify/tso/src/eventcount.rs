@@ -80,9 +80,9 @@ const DONE: [&str; 4] = ["first done", "second done", "third done", "fourth done
 /// The part of the word that the kernel compares, in the one-word form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
-    /// The whole word, as with 32 bits.
+    /// The whole word, as on a machine with addresses of 32 bits.
     All,
-    /// The part without the flag, as with 64 bits, where the futex is the low half.
+    /// The half without the flag, as on a machine with addresses of 64 bits, whose futex is the low half of the word.
     LowHalf,
 }
 

@@ -260,7 +260,7 @@ impl Poller {
                 waiters.push_once(fiber);
                 Ok(())
             }
-            // The last other waiter has ended the registration.
+            // The last of the other waiters has removed the registration.
             None => self.enter_once(fd, fiber),
         }
     }

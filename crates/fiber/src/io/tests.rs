@@ -122,7 +122,7 @@ fn a_poll_reports_the_event_or_the_failure() {
                 });
                 let mut fds = [PollFd::new(&silent, PollFlags::IN), PollFd::new(&reader, PollFlags::IN)];
                 let polled = poll(&mut fds, Some(Duration::from_secs(60)));
-                // Open until here: a poll that sees the byte and the end together may report the end alone.
+                // The pipe stays open until here: a poll that sees the byte and the end together may report only the end.
                 let _writer = writing.join().unwrap()?;
                 Ok((polled?, fds.map(|fd| fd.revents())))
             });

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// no work.
 const MAX_COST: Duration = Duration::from_micros(50);
 
-/// The number of pause instructions between two looks.
+/// The number of pause instructions between two checks.
 const PAUSES: u32 = 8;
 
 /// After this many looks, the worker lets other threads run, in case it shares its core.

@@ -44,7 +44,7 @@ impl Stack {
     /// Returns the stack with this [span](Self::span).
     ///
     /// # Safety
-    /// The right to this stack has ended: the result replaces it.
+    /// The former owner of this stack no longer uses it: the result is the only owner.
     pub(crate) unsafe fn of(limit: usize, top: usize) -> Stack {
         let pointer = |address| StackPointer::new(address).expect("a mapped address is not zero");
         Stack { top: pointer(top), limit: pointer(limit) }

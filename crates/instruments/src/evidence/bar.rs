@@ -12,7 +12,7 @@ use super::answer::Subject;
 use super::claim::Stated;
 use super::decide::View;
 
-/// How often a terminal is drawn on.
+/// The time between two redraws of a terminal.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
 /// The pause before the first line if there is no terminal; each later pause is half as long again.
 const PLAIN_FIRST: Duration = Duration::from_secs(2);

@@ -65,7 +65,7 @@ pub enum EvidenceError {
         /// The expected and the found text.
         problem: String,
     },
-    /// The values are outside the range that the mathematics was promised.
+    /// The values are outside the range that the calculation allows.
     #[error("{place}: {source}")]
     Value {
         /// The file or the program.

@@ -43,7 +43,7 @@ impl Place {
         match self {
             Self::Standard => false,
             Self::Content(_) => true,
-            // A missing file counts as not readable twice; opening it fails anyway.
+            // A missing file counts as readable only once; opening it fails in any case.
             Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
         }
     }

@@ -1,7 +1,7 @@
 //! The values and the waiters of a channel, as they are under its lock.
 //!
-//! **Senders.** A sender that finds the channel full enters a line together with its value. The receiver that takes a
-//! value out moves the first value of the line in, and its sender has sent it. No newcomer comes between the two.
+//! **Senders.** A sender that finds the channel full enters a line together with its value. A receiver that takes a value
+//! out of the channel moves the first value of the line into it, which completes that send. No newcomer comes in between.
 //!
 //! **Receivers.** A receiver that finds no value enters a line. The next value is *promised* to the first receiver of
 //! the line, which leaves the line and is woken. A promise reserves one of the values for it, so no newcomer takes the

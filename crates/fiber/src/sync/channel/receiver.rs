@@ -20,7 +20,7 @@ impl<T> UnwindSafe for Receiver<T> {}
 impl<T> RefUnwindSafe for Receiver<T> {}
 
 impl<T> Receiver<T> {
-    /// Returns the one receiver that a new core counts.
+    /// Returns the first receiver of a new core, whose count includes it from the start.
     pub(super) fn first(core: Arc<Core<T>>) -> Self {
         Receiver { core }
     }

@@ -77,7 +77,7 @@ pub struct CompareArgs {
     pub quiet: bool,
 }
 
-/// The commands around the runs, and the values that make several commands of one.
+/// The commands around the runs, and the parameters that turn one command into several.
 #[derive(Debug, Args)]
 pub struct AroundArgs {
     /// Run each command this many times before the first measured round.

@@ -33,7 +33,7 @@ impl Subject {
     }
 }
 
-/// The comparison of one of the others with the first.
+/// The comparison of a later subject with the first.
 pub(super) struct Against {
     comparison: Comparison,
     /// Whether the ratio is above its limit, which is 1 or the claim's; `None` if that is undecided.
