@@ -1,9 +1,9 @@
 //! `millstream run`: builds a flow, feeds it its source, shows its progress, and reports the outcome.
 //!
 //! The main thread reads one channel of events (`watch`). The flow, whose workers pull the source, sends to it, and so
-//! do three threads: the *signals'* thread obeys interrupts and passes them on; the *drainer* waits for the last unit;
-//! the *control* thread serves `status` and `set`. The first interrupt stops admission and drains; the second abandons;
-//! neither waits for the source, which may be stuck in a read.
+//! do three threads: the *signals* thread obeys interrupts and passes them on; the *drainer* waits for the last unit;
+//! the *control* thread serves `status` and `set`. The first interrupt stops admission and lets the units in flight
+//! finish; the second abandons them. Neither waits for the source, which may be stuck in a read.
 //!
 //! Progress, messages and the report's table go to standard error. Standard output belongs to the stages: to programs
 //! with `stdout = "inherit"`, and to ops that append to `/dev/stdout`.
@@ -73,7 +73,7 @@ use crate::wire::{OnRetire, Ops, wire};
 /// The reason why a flow was not run. No unit was admitted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    /// The flow file cannot be used, or not with these INPUTs.
+    /// The flow file cannot be used, at least with these INPUTs.
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// The source cannot be opened.
@@ -94,7 +94,7 @@ pub(crate) enum RunError {
     /// The control socket cannot be created at the requested path.
     #[error("--control {}: {error}", shown::path(path))]
     Control {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
         /// The error of the system.
         error: io::Error,
@@ -114,7 +114,7 @@ pub(crate) enum RunError {
     System(#[from] io::Error),
 }
 
-/// Runs a flow to its end, or tells what a run would do, and returns the exit status.
+/// Runs a flow to its end, or with `--dry-run` shows what a run would do, and returns the exit status.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     if let Some(units) = args.dry_run {
         return rehearsal::rehearse(args, units);
@@ -179,7 +179,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         let marks = Arc::clone(&marks);
         move |letter| marks.settle(letter)
     });
-    // For a unit without a letter, the end settles nothing.
+    // Only a unit with a letter from an earlier run has something to settle when it retires.
     let may_have_letters = again.is_some() || live::refusal(&file).is_none();
     let on_retire = may_have_letters
         .then(|| -> OnRetire { Box::new(move |record: Record| record.settled_letters().for_each(&retired)) });
@@ -279,7 +279,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let total = || total.map(|total| total.saturating_add(readmission.sent()));
     let mut ending = watch(&control, &events, &mut screen, &total, &waits, &feed, move || drainer.drain(service));
     print_out(&wired.printer, &events, &mut screen, &mut ending);
-    // The units that no worker has ended because the flow was abandoned first.
+    // Kills the programs that no worker could end before the flow was abandoned.
     program::live::end();
     if let Some(supervisor) = supervisor {
         supervisor.dismiss();
@@ -376,7 +376,7 @@ fn reads_stdin(file: &FlowFile) -> bool {
     matches!(file.source, SourceSpec::Lines { from: LinesFrom::Stdin, .. })
 }
 
-/// Removes the files that killed runs have left, and begins the list from which the next run would remove this run's
+/// Removes the files that killed runs have left, and begins the list by which a later run could remove this run's
 /// files.
 fn clear_up_after_others(screen: &mut Screen) -> Option<leftovers::Keeper> {
     let removed = leftovers::sweep();
@@ -397,7 +397,7 @@ fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
     Supervisor::start().inspect_err(|error| screen.say(&unsupervised(error))).ok()
 }
 
-/// The units with their places in the order of outputs.
+/// Gives each unit its position in the order of outputs.
 pub(crate) fn with_places(source: Source, printer: Arc<Printer>) -> Source {
     Box::new(source.map(move |mut record| {
         record.place = Some(printer.place());
@@ -454,20 +454,20 @@ fn reach(args: &RunArgs, name: &str, server: &Server) -> String {
     }
 }
 
-/// The path in a form that leads to the same place from any folder.
+/// The path in a form that is valid in any folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A thread that waits for the last unit, so that the main loop hears interrupts meanwhile. It starts before the flow
-/// does: later the flow may use all threads that the system allows.
+/// A thread that waits for the last unit, so that the main loop can receive interrupts meanwhile. It starts before the
+/// flow, which may use up all threads that the system allows.
 struct Drainer(Sender<Service<Record, Record>>);
 
 impl Drainer {
     fn start(events: Sender<Event>) -> io::Result<Self> {
         let (hand_over, service) = channel();
         thread::Builder::new().name("drainer".to_owned()).spawn(move || {
-            // A run that fails before its flow starts hands nothing over.
+            // A run that fails before its flow starts sends nothing.
             if let Ok(service) = service.recv() {
                 let service: Service<Record, Record> = service;
                 let _ = events.send(Event::Drained(Box::new(service.drain())));
@@ -493,14 +493,14 @@ fn take(
         causes.add(&letter);
         let record = letter.input::<Record>();
         if dead_letters::only_lacks(&letter) {
-            // The failure already has a letter, that of the failed piece, and counted towards `halt` there.
+            // The failed piece has a letter already, which counted towards `halt`.
             record.iter().flat_map(|record| record.letters()).for_each(&died);
             return;
         }
         let pieces = record.and_then(|record| record.rare.wanted.as_deref()).unwrap_or_default();
         pieces.iter().for_each(|piece| missed(piece.letter));
         match record.filter(|record| record.rare.wanted.is_some() && record.rare.letter.is_none()) {
-            // The letters of its pieces say more precisely what is to run again.
+            // The letters of its pieces say more precisely what has to run again.
             Some(record) => {
                 let unit = String::from_utf8_lossy(&record.shown_text()).into_owned();
                 complain(format!(
@@ -517,8 +517,8 @@ fn take(
     }
 }
 
-/// Whether the flow puts the pieces of a unit together again. A retry of only some of them would make an incomplete
-/// whole.
+/// Whether the flow puts the pieces of a unit together again. A retry of only some pieces would produce an incomplete
+/// unit.
 fn gathers_families(file: &FlowFile) -> bool {
     let by_parent = |op: &OpSpec| matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent);
     file.stages.iter().any(|stage| by_parent(&stage.op))

@@ -15,13 +15,12 @@ use super::template::{Field, Template};
 impl FlowFile {
     /// Fills in `{input}` with the first INPUT.
     ///
-    /// A source that is exactly `{input}` (`walk = "{input}"`, `lines = "{input}"`) keeps it, because it takes every INPUT. Lines
-    /// of standard input (`lines = "-"`) are read from the INPUTs instead, if there are any and the flow does not use
-    /// `{input}`.
-    /// For lines, an INPUT `-` is standard input.
+    /// A source that is exactly `{input}` (`walk = "{input}"`, `lines = "{input}"`) keeps it, because it takes every
+    /// INPUT. A flow with `lines = "-"` that does not use `{input}` reads the INPUTs, if there are any, in place of
+    /// standard input. For lines, an INPUT `-` is standard input.
     ///
     /// # Errors
-    /// An INPUT is missing, or the flow has no use for a given one.
+    /// An INPUT is missing, or the flow has no use for one of them.
     pub(crate) fn bind_inputs(&mut self, inputs: &[OsString]) -> Result<(), FlowError> {
         if let SourceSpec::Lines { from: from @ LinesFrom::Stdin, .. } = &mut self.source
             && self.input_span.is_none()

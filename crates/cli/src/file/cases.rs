@@ -1,7 +1,7 @@
-//! Case files: inputs on which `millstream test` runs a flow, and the expected outcome.
+//! Case files: inputs with which `millstream test` runs a flow, and the expected outcomes.
 //!
-//! The cases of `fetch.toml` stand beside it in `fetch.test.toml`. They are read in the same way as flow files: all
-//! mistakes of a file are reported at once, each with its place.
+//! The cases of `fetch.toml` are in the file `fetch.test.toml` beside it. Case files are read in the same way as flow
+//! files: all mistakes of a file are reported at once, each with its position.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -149,12 +149,12 @@ pub(crate) fn beside(flow: &Path) -> PathBuf {
     flow.with_extension("test.toml")
 }
 
-/// Whether a path leads out of the folder to which it is relative, if that folder contains no symbolic link.
+/// Whether a path leads out of the folder to which it is relative, provided that the folder contains no symbolic link.
 pub(crate) fn leads_out(path: &Path) -> bool {
     path.is_absolute() || path.components().any(|component| component == Component::ParentDir)
 }
 
-/// Reads and checks the case file at `path`, whose cases are of `flow`.
+/// Reads and checks the case file at `path`, whose cases test `flow`.
 ///
 /// # Errors
 /// The file cannot be read, is not text, or contains mistakes; the error has all of them.
@@ -205,7 +205,7 @@ impl Reader<'_> {
         self.text.as_bytes()[..span.start].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// The case, and the place of its name.
+    /// The case, and the position of its name.
     fn case(&self, entry: &Entry<'_>) -> Option<(Case, Range<usize>)> {
         let mut case = entry.section("the case", "a table, `[[case]]`")?;
         let name = case.require("name", "name = \"…\"").and_then(|entry| entry.identifier());
@@ -361,7 +361,7 @@ impl Reader<'_> {
     }
 }
 
-/// The elements of an array. All elements are read, and a wrong one makes the whole array wrong only afterwards.
+/// The elements of an array. All elements are read, so that every mistake is reported, even if one of them is wrong.
 fn all<'a, T>(entry: &Entry<'a>, expected: &str, read: impl Fn(&Entry<'a>) -> Option<T>) -> Option<Vec<T>> {
     let read: Vec<Option<T>> = entry.elements(expected)?.iter().map(read).collect();
     read.into_iter().collect()
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slip_is_told_with_its_line() {
+    fn every_mistake_is_reported_with_its_line() {
         let case = |rest: &str| format!("[[case]]\nname = \"c\"\n{rest}\n");
         for (text, said) in [
             (String::new(), "the file has no cases"),

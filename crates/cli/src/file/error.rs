@@ -9,8 +9,8 @@ use millstream_command::screen::caret::{self, Severity, Source};
 use millstream_command::screen::look::Look;
 use millstream_command::screen::shown;
 
-/// The maximum number of problems that are shown; the rest is only counted, because a file with more problems was
-/// probably never a flow file.
+/// The maximum number of problems that are shown; the others are only counted. A file with more problems was probably
+/// never a flow file.
 const MAX_SHOWN: usize = 20;
 
 /// One problem of a flow file.
@@ -20,24 +20,24 @@ pub(crate) struct Problem {
     pub message: String,
     /// The remedy.
     pub help: Option<String>,
-    /// The places in the text, each with a label; the first is the main one.
+    /// The positions in the text, each with a label; the first is the main one.
     pub labels: Vec<(Range<usize>, String)>,
 }
 
 impl Problem {
-    /// A problem without a place yet.
+    /// A problem that has no position yet.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), help: None, labels: Vec::new() }
     }
 
-    /// Points at a place, with a label.
+    /// Adds a position, with a label.
     #[must_use]
     pub(crate) fn at(mut self, span: Range<usize>, label: impl Into<String>) -> Self {
         self.labels.push((span, label.into()));
         self
     }
 
-    /// Says what to do.
+    /// Adds the remedy.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -80,7 +80,7 @@ pub(crate) enum FlowError {
 }
 
 impl FlowError {
-    /// The error as it is shown on a terminal, with carets below the places of the problems.
+    /// The error as it is shown on a terminal, with carets below the problems.
     pub(crate) fn render(&self) -> String {
         match self {
             Self::Refused(refusal) => refusal.render(),
@@ -89,7 +89,7 @@ impl FlowError {
     }
 }
 
-/// A flow file's text with its problems; there is at least one.
+/// A flow file's text and its problems, at least one.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     path: PathBuf,

@@ -1,7 +1,7 @@
-//! Checks of the graph that the stages form: every stage is reached, every unit can leave, and every field that a
-//! template asks for has been determined before.
+//! Checks of the graph that the stages form: every stage is reachable, every unit can leave, and every field that a
+//! template uses has a value by then.
 //!
-//! In a file that is refused anyway, a stage may be known only in part. The unknown parts are assumed to be right.
+//! If the file has other mistakes, parts of a stage may be unknown. The unknown parts are assumed to be right.
 
 mod known;
 
@@ -35,7 +35,7 @@ pub(super) struct Node<'a> {
 pub(super) enum Exit {
     Stage(String),
     End,
-    /// To any stage, or to the end.
+    /// The exit could not be read: it may lead to any stage, or to the end.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ impl Node<'_> {
     }
 }
 
-/// Finds the mistakes in the graph of these stages; the source's place is for errors.
+/// Finds the mistakes in the graph of these stages. `source_span` is the position of the source, for messages.
 pub(super) fn check(
     nodes: &[Node<'_>],
     source: Option<&SourceSpec>,
@@ -122,7 +122,7 @@ pub(super) fn check(
         if let Some(op) = stage.op.filter(|op| without_payload.contains(&index) && takes_payload(op, walks)) {
             let message = format!("units come to `{}` without a payload, but `{}` takes one", stage.name, op.name());
             let problem = Problem::new(message).at(stage.op_span.clone(), "has nothing to take");
-            // `print` adds no end of line.
+            // `print` adds no newline.
             let end = if matches!(op, OpSpec::Print { .. }) { "\\n" } else { "" };
             problems.push(problem.help(if walks {
                 "add a stage with `op = \"read\"` before it".to_owned()
@@ -137,7 +137,7 @@ pub(super) fn check(
     problems
 }
 
-/// Warnings about programs that get nothing of a unit: no field in their arguments, and nothing on standard input.
+/// Warnings about programs that get no data of a unit: no field in their arguments, and nothing on standard input.
 pub(super) fn unfed(nodes: &[Node<'_>]) -> Vec<Problem> {
     let without_payload = Graph::new(nodes).without_payload();
     let is_of_unit = |(field, _): &(Field, Range<usize>)| !matches!(field, Field::Param(_) | Field::Input);
@@ -157,7 +157,7 @@ pub(super) fn unfed(nodes: &[Node<'_>]) -> Vec<Problem> {
     warnings.collect()
 }
 
-/// The stages reachable from `from`, including those in `from`, on ways that avoid `without`.
+/// The stages reachable from `from`, including those in `from`, on paths that avoid `without`.
 pub(super) fn reached(exits: &[Vec<usize>], from: &[usize], without: Option<usize>) -> Vec<bool> {
     let mut seen = vec![false; exits.len()];
     let mut open = Vec::new();
@@ -225,7 +225,7 @@ impl<'a> Graph<'a> {
         self.retires[stage] || self.after[stage].iter().zip(&self.retires).any(|(comes, retires)| *comes && *retires)
     }
 
-    /// The fields used in a stage for which no unit has a value when it comes there.
+    /// The fields that a stage uses although no unit that reaches it has a value for them.
     fn unknown_values(&self, index: usize, walks: bool, source_span: &Range<usize>) -> Vec<Problem> {
         let stage = &self.nodes[index];
         let checked = match stage.op {
@@ -301,7 +301,7 @@ impl Graph<'_> {
         self.nodes[index].op.is_some_and(gathers_families) && !self.splits_before(index, |_| true)
     }
 
-    /// The stage that gathers pieces by their unit although this one has already gathered them in another way.
+    /// The stage that gathers pieces by their unit although this stage has already gathered them by something else.
     fn mixes_families(&self, index: usize) -> Option<usize> {
         let op = self.nodes[index].op?;
         if !matches!(op, OpSpec::Gather(_)) || gathers_families(op) || !self.splits_before(index, |_| true) {
@@ -311,7 +311,7 @@ impl Graph<'_> {
         let mut open = self.exits[index].clone();
         while let Some(stage) = open.pop() {
             match self.nodes[stage].op {
-                // From here on, pieces are pieces of the group.
+                // After a split, the pieces are those of the group.
                 Some(OpSpec::Split(_)) => continue,
                 Some(op) if gathers_families(op) => return Some(stage),
                 _ if seen.insert(stage) => open.extend(&self.exits[stage]),
@@ -326,7 +326,7 @@ impl Graph<'_> {
         (0..self.nodes.len()).any(|earlier| self.nodes[earlier].may_be("gather") && self.after[earlier][index])
     }
 
-    /// The problem that no unit here was gathered from copies one of which went to this stage.
+    /// The problem that the units here were not gathered from copies of which one went to stage `to`.
     fn never_copied(&self, index: usize, to: &str, field: &Field, span: Range<usize>) -> Option<Problem> {
         let copies = |by: &SplitBy| matches!(by, SplitBy::Copies(stages) if stages.iter().any(|stage| **stage == *to));
         let problem = Problem::new(format!("`{{{field}}}` has no value here"));
@@ -343,11 +343,11 @@ impl Graph<'_> {
         Some(problem.at(span, "the copies are still apart").help(help))
     }
 
-    /// The named groups of the expressions of the `parse` stages before this one whose fields a unit still has here;
-    /// `None` if there is no such stage, or if one of them reads JSON, whose members are not known.
+    /// The named groups whose fields a unit may still have in this stage, from the expressions of the `parse` stages
+    /// before it. `None` if there is no such stage, or if one of them reads JSON, whose members are not known.
     fn groups_before(&self, index: usize) -> Option<Vec<String>> {
-        // A later parse replaces all fields. A piece, and a gathered unit, may have those of its parent, from before that
-        // parse.
+        // A later `parse` replaces all fields, but a piece or a gathered unit may have the fields of its parent from
+        // before that `parse`.
         let may_replace = !self.gathers_before(index) && !self.splits_before(index, |_| true);
         let parses = |stage: usize| self.nodes[stage].may_be("parse");
         let mut expressions = Vec::new();
@@ -368,7 +368,7 @@ impl Graph<'_> {
         Some(expressions.flat_map(names).collect())
     }
 
-    /// Whether a unit can come from one stage to another without a stage between them that is `barred`.
+    /// Whether a unit can come from one stage to another without passing a stage that is `barred`.
     fn leads_to(&self, from: usize, to: usize, barred: impl Fn(usize) -> bool) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = self.exits[from].clone();
@@ -399,7 +399,7 @@ impl Graph<'_> {
         Some(Problem::new(message).at(span, "no group has this name").help(help))
     }
 
-    /// The problem that no unit has the field when it comes to this stage, on any way.
+    /// The problem that no unit has the field when it comes to this stage, on any path.
     fn never_known(
         &self,
         index: usize,
@@ -445,7 +445,8 @@ impl Graph<'_> {
     }
 }
 
-/// Fields of one item where units are groups, and of groups where they are single items.
+/// The problem that a field belongs to one item although the units are groups, or to a group although they are single
+/// items.
 fn of_groups<'a>(
     stage: &'a Node<'_>,
     grouped: bool,
@@ -472,7 +473,7 @@ fn gathers_families(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent)
 }
 
-/// Whether the op would have no input if a unit has no payload. Units of a walk have no line either.
+/// Whether the op has no input when a unit has no payload. Units of a walk have no line either.
 fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
         OpSpec::Blake3
@@ -486,7 +487,7 @@ fn takes_payload(op: &OpSpec, walks: bool) -> bool {
         OpSpec::Check { field, .. } => *field == CheckField::Size,
         OpSpec::Gather(spec) => spec.item.is_none() && spec.reduce != Reduce::Count,
         OpSpec::Filter { when } => compares_content(when),
-        // A unit of the other sources has a line, which `parse` reads in place of a payload.
+        // A unit of another source has a line, which `parse` reads in place of a payload.
         OpSpec::Parse { .. } => walks,
         _ => false,
     }

@@ -4,13 +4,14 @@ use std::fmt;
 
 use millstream_command::screen::text;
 
-/// The minimum number of failures before a share counts: one failure of two units would be a half already.
+/// The minimum number of failures before a share counts: otherwise one failure among the first two units would be 50%.
 pub(crate) const MIN_FAILURES: u64 = 3;
 
-/// The condition under which a run admits and starts no more, because units were given up on.
+/// The condition under which a run admits no more units and starts no more work, because too many units have failed for
+/// good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HaltPolicy {
-    /// Whether running stages are ended, too.
+    /// Whether running stages are ended as well.
     pub now: bool,
     /// The number or share of failures that is too many.
     pub at: TooMany,
@@ -19,9 +20,9 @@ pub(crate) struct HaltPolicy {
 /// A number of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMany {
-    /// This number of them.
+    /// This number of units.
     Units(u64),
-    /// This share of the units that have ended, in percent, and at least [`MIN_FAILURES`].
+    /// This share, in percent, of the units that have left the flow, and at least [`MIN_FAILURES`].
     Percent(u8),
 }
 
@@ -62,7 +63,7 @@ impl HaltPolicy {
         format!("after {at}{}", if self.now { ", at once" } else { "" })
     }
 
-    /// Whether `dead` failures of `ended` units, the failed ones included, are too many.
+    /// Whether `dead` failures among `ended` units, including the failed ones, are too many.
     pub(crate) fn is_reached(&self, dead: u64, ended: impl FnOnce() -> u64) -> bool {
         match self.at {
             TooMany::Units(units) => dead >= units,

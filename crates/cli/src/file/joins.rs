@@ -1,25 +1,29 @@
-//! Joins: the stages at which the pieces of a unit come together again, and what waits there.
+//! Joins: the stages at which the pieces of a unit come together again, and the groups that wait there.
 //!
-//! A stream language joins by position: the n-th value of one path waits for the n-th of the other, so paths of different
-//! rates need more room with each value. A flow joins by name: by the number of the unit that was split, or by a text.
+//! A stream language joins by position: the n-th value of one path waits for the n-th value of the other, so paths of
+//! different rates need ever more buffer space. A flow joins by identity: by the number of the unit that was split, or
+//! by a text.
 //!
 //! # Why no join hangs
-//! A group by parent does not wait for a partner; it waits until no other piece of its unit is in the flow. A piece
-//! that a `filter` lets go, that is skipped or that dies is no longer in the flow. So each piece ends the wait in some
-//! way, and the rates of the paths do not matter. Pieces themselves wait for no group: the engine counts neither open
-//! groups nor units that wait for their pieces among the units in flight, and closes groups when nothing else can move.
+//! A group by parent waits for no particular piece; it waits until no other piece of its unit is in the flow. A piece
+//! that leaves through a `filter`, is skipped or dies is no longer in the flow. So whatever happens to the pieces, the
+//! wait ends, and the rates of the paths do not matter. Pieces themselves wait for no group: the engine counts neither
+//! open groups nor units that wait for their pieces among the units in flight, and closes groups when nothing else can
+//! move.
 //!
 //! # What waits by parent
-//! While a group is open, a piece of its unit is in flight and does not rest: a piece can rest in a group by parent only,
-//! with the pieces of its own below it, since [`graph`](super::graph) refuses other groups in between; the lowest of those
-//! that rest would be closed. Two units share no piece. So as many groups are open at a join as units may be in flight,
-//! and one more for each fork, which may bring out one piece beyond that cap to go on.
+//! While a group is open, at least one piece below its unit is in flight and is not itself waiting in a group. A piece
+//! can wait only in a group by parent, together with the pieces into which it was split, since [`graph`](super::graph)
+//! refuses other groups in between; if all waited, the lowest group would be closed. Two units share no piece. So there
+//! are at most as many open groups at a join as units may be in flight, and one more for each fork, which may bring out
+//! one piece beyond that cap to make progress.
 //!
 //! # What waits by text
-//! A group by text, or of all units, may wait for units that never come. It waits until the end of the run at most. Their
-//! number is limited (`max_groups`), and so is half of the byte budget for their contents; beyond either the oldest is
-//! closed early. A join by a text that tells units apart is a mistake if a unit never brings as many pieces as a group
-//! waits for: [`check`] refuses it. If the data decide, [`warn`] tells it.
+//! A group by text, or of all units, may wait for units that never come, but at most until the end of the run. The
+//! number of such groups is limited by `max_groups`, and their contents by half of the byte budget; beyond either
+//! limit, the oldest group is closed early. Suppose that the text differs from unit to unit. Then the join is a mistake
+//! if a unit never brings as many pieces as a group waits for: [`check`] refuses it. If the number of pieces depends on
+//! the data, [`warn`] says so.
 
 use std::collections::HashMap;
 use std::ops::Add;
@@ -32,9 +36,9 @@ use super::template::Field;
 /// The number of pieces of one unit that come to a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count {
-    /// The fewest.
+    /// The minimum.
     pub least: u64,
-    /// The maximum; `None`: the data decide.
+    /// The maximum; `None` if it depends on the data.
     pub most: Option<u64>,
 }
 
@@ -46,7 +50,7 @@ impl Count {
         Self { least: number, most: Some(number) }
     }
 
-    /// One or the other.
+    /// The range that covers both counts.
     fn or(self, other: Self) -> Self {
         Self {
             least: self.least.min(other.least),
@@ -54,7 +58,7 @@ impl Count {
         }
     }
 
-    /// As many for each of these.
+    /// The count if each of `self` becomes `each`.
     fn times(self, each: Self) -> Self {
         let most = match (self.most, each.most) {
             (Some(0), _) | (_, Some(0)) => Some(0),
@@ -63,7 +67,7 @@ impl Count {
         Self { least: self.least.saturating_mul(each.least), most }
     }
 
-    /// The number of groups that these pieces become.
+    /// The number of groups that these pieces form: one, if there are any.
     fn one_group(self) -> Self {
         Self { least: self.least.min(1), most: Some(self.most.map_or(1, |most| most.min(1))) }
     }
@@ -98,7 +102,7 @@ pub(crate) struct Join {
     pub fork: usize,
     /// The stage that gathers, by its index.
     pub join: usize,
-    /// The ways from the fork, each with its first stage and the number of pieces that come to the join.
+    /// The paths from the fork, each with its first stage and the number of pieces that reach the join by it.
     pub ways: Vec<(usize, Count)>,
     /// The number of pieces of one unit that come to the join.
     pub pieces: Count,
@@ -117,8 +121,8 @@ fn gather(stage: &StageSpec) -> Option<&GatherSpec> {
     }
 }
 
-/// Refuses joins by a text that tells units apart, at which no group ever has the units that it waits for, and nothing else
-/// ends its wait.
+/// Refuses joins by a text that differs from unit to unit, if no group can ever have the units that it waits for and
+/// nothing else ends its wait.
 pub(super) fn check(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
     let hopeless = waiting(stages, source, group)
         .into_iter()
@@ -127,8 +131,8 @@ pub(super) fn check(stages: &[StageSpec], source: &SourceSpec, group: usize) -> 
     hopeless.map(|waiting| waiting.refuse(stages)).collect()
 }
 
-/// Warns of joins by a text that tells units apart, at which the data decide whether a group has the units that it waits
-/// for. A flow that says what ends the wait (`wait`, `bytes`, `max_groups`) knows of it.
+/// Warns of joins by a text that differs from unit to unit, if it depends on the data whether a group gets the units
+/// that it waits for. There is no warning if the flow limits the wait by `wait`, `bytes` or `max_groups`.
 pub(super) fn warn(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
     let open = waiting(stages, source, group)
         .into_iter()
@@ -137,18 +141,18 @@ pub(super) fn warn(stages: &[StageSpec], source: &SourceSpec, group: usize) -> V
     open.map(|waiting| waiting.warn(stages)).collect()
 }
 
-/// A join by a text that tells units apart, with the number of units for which a group waits.
+/// A join by a text that differs from unit to unit, with the number of units for which a group waits.
 struct Waiting {
     join: Join,
     units: u64,
     is_unlimited: bool,
-    /// The text tells the files below one INPUT apart, and the flow takes several.
+    /// The text differs only among the files below one INPUT, and the flow takes several INPUTs.
     spans_inputs: bool,
 }
 
 fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiting> {
     let mut found = Vec::new();
-    // A walk comes to each path once, and to each path below its folder.
+    // Only a walk yields each path once.
     let SourceSpec::Walk { root, .. } = source else { return found };
     if group > 1 {
         return found;
@@ -165,11 +169,11 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
     }
     let mut graph = Graph::new(stages);
     for (index, spec, key, units) in keyed {
-        // Another field may tell the pieces of one unit apart.
+        // A key with another field may differ among the pieces of one unit.
         let is_by_unit_alone = key.fields().all(|(field, _)| is_path(field));
         let is_unlimited = spec.wait.is_none() && spec.bytes.is_none() && spec.max_groups.is_none();
         for join in graph.joins_at(index) {
-            // A copy has the fields of its file, and other pieces have them as those of their parent.
+            // A copy has the fields of its file; another piece sees them as those of its parent.
             let is_copy = stages[join.fork].op.copies().is_some();
             let tells_apart = |field: &Field| is_path(field) && (is_copy || matches!(field, Field::Parent(_)));
             let spans_inputs =
@@ -184,7 +188,8 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
     found
 }
 
-/// Whether the field is the path of a file of the source: a copy has it as its own, another piece as its parent's.
+/// Whether the field is the path of a file of the source. A copy has it as its own field, another piece as its
+/// parent's.
 fn is_path(field: &Field) -> bool {
     match field {
         Field::Path | Field::Rel => true,
@@ -241,7 +246,7 @@ impl Waiting {
         self.labeled(stages, Problem::new(message)).help(help)
     }
 
-    /// Points at the join, at the fork, and at the first stage of each way.
+    /// Points at the join, at the fork, and at the first stage of each path.
     fn labeled(&self, stages: &[StageSpec], problem: Problem) -> Problem {
         let (fork, join) = (&stages[self.join.fork], &stages[self.join.join]);
         let mut problem = problem.at(join.op_span.clone(), format!("waits for {}", self.units));
@@ -253,10 +258,10 @@ impl Waiting {
     }
 }
 
-/// The depth at which paths are no longer followed: the data decide, as far as is known.
+/// The depth at which paths are no longer followed; the count beyond it is taken to depend on the data.
 const MAX_DEPTH: usize = 2048;
 
-/// The steps after which paths are no longer followed, for all joins together.
+/// The number of steps, for all joins together, after which paths are no longer followed.
 const MAX_STEPS: usize = 1 << 20;
 
 /// The maximum number of forks found for one join. A join that is refused or reported has one fork.
@@ -265,13 +270,13 @@ const MAX_FORKS: usize = 8;
 /// The stages with the number of pieces that go from one to another.
 struct Graph<'a> {
     stages: &'a [StageSpec],
-    /// The stages to which a unit may go from each.
+    /// For each stage, the stages to which a unit may go next.
     exits: Vec<Vec<usize>>,
-    /// For each stage, whether what becomes of its units may come to each.
+    /// For each stage and each other stage, whether the former's units, or units made from them, may reach the latter.
     after: Vec<Vec<bool>>,
-    /// The known counts from a stage to a join; `None` while one is being found out.
+    /// The known counts from a stage to a join; `None` while one is being determined.
     counts: HashMap<(usize, usize), Option<Count>>,
-    /// The joins by parent of a fork, each with the groups of one unit; `None` while they are being found out.
+    /// The joins by parent of a fork, each with the number of groups per unit; `None` while they are being determined.
     inner: HashMap<usize, Option<Vec<(usize, Count)>>>,
     depth: usize,
     steps: usize,
@@ -312,19 +317,19 @@ impl<'a> Graph<'a> {
         joins.filter(|join| join.pieces.most != Some(0)).take(MAX_FORKS).collect()
     }
 
-    /// The ways from a fork to a join, with the pieces of one unit that take each.
+    /// The paths from a fork to a join, with the number of pieces of one unit that take each.
     fn ways(&mut self, fork: usize, join: usize) -> Vec<(usize, Count)> {
         let pieces = if self.stages[fork].op.copies().is_some() { Count::exactly(1) } else { Count::ANY };
         let exits = self.exits[fork].clone();
         exits.into_iter().map(|exit| (exit, pieces.times(self.arrivals(exit, join)))).collect()
     }
 
-    /// The number of units that come to the join for each unit of the same level that comes to the stage.
+    /// The number of units that reach the join for each unit of the same level that reaches the stage.
     fn arrivals(&mut self, stage: usize, join: usize) -> Count {
         if stage == join {
             return Count::exactly(1);
         }
-        // A group stands for the unit that was split, or for several units.
+        // A group is another unit: it represents the unit that was split, or several units.
         if gather(&self.stages[stage]).is_some() || !self.after[stage][join] {
             return Count::NONE;
         }
@@ -350,7 +355,7 @@ impl<'a> Graph<'a> {
         count
     }
 
-    /// The arrivals by way of a stage whose units take one of its exits.
+    /// The arrivals through a stage each of whose units takes one of its exits.
     fn along(&mut self, stage: usize, join: usize) -> Count {
         let spec = &self.stages[stage];
         let leaves = spec.next.is_none() || spec.op.has_else() && spec.otherwise.is_none();
@@ -359,7 +364,8 @@ impl<'a> Graph<'a> {
         counts.into_iter().chain(leaves.then_some(Count::NONE)).reduce(Count::or).unwrap_or(Count::NONE)
     }
 
-    /// The arrivals by way of a fork: its pieces, unless the join is by parent, and what becomes of its unit's groups.
+    /// The arrivals through a fork: its pieces, unless the join is by parent, and the groups into which they are
+    /// gathered before.
     fn through(&mut self, fork: usize, join: usize) -> Count {
         let pieces = if self.is_by_parent(join) { Count::NONE } else { sum(&self.ways(fork, join)) };
         let Some(inner) = self.inner_joins(fork) else { return Count::ANY };
@@ -370,7 +376,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The joins by parent of a fork, each with the groups that one unit makes there; `None` in a cycle.
+    /// The joins by parent of a fork, each with the number of groups that one unit forms there; `None` in a cycle.
     fn inner_joins(&mut self, fork: usize) -> Option<Vec<(usize, Count)>> {
         if let Some(known) = self.inner.get(&fork) {
             return known.clone();
@@ -387,8 +393,8 @@ impl<'a> Graph<'a> {
         Some(groups)
     }
 
-    /// Whether only units of the source come to the fork, once each, only its pieces come to the join, and no stage
-    /// between them splits or gathers.
+    /// Whether the fork gets each unit of the source at most once and nothing else, the join gets only pieces of the
+    /// fork, and no stage between them splits or gathers.
     fn is_plain(&self, join: &Join) -> bool {
         let (fork, join) = (join.fork, join.join);
         let changes = |stage: usize| self.is_fork(stage) || gather(&self.stages[stage]).is_some();

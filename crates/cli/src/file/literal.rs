@@ -1,8 +1,9 @@
-//! A string literal of TOML, and the places of its value's bytes in it.
+//! Positions in a string literal of TOML.
 
 use std::ops::Range;
 
-/// The place of `range` of `value` in `raw`, the literal with its quotes. `None`: `raw` is not a literal for `value`.
+/// The position, in the literal `raw` with its quotes, of `range` of its `value`. `None` if `raw` is not a literal of
+/// `value`.
 pub(super) fn place(raw: &str, value: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let quotes = [("\"\"\"", true), ("'''", false), ("\"", true), ("'", false)];
     let (quote, has_escapes, inner) = quotes.into_iter().find_map(|(quote, has_escapes)| {

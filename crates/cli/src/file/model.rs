@@ -2,8 +2,8 @@
 //!
 //! A [`FlowFile`] is plain data: every name in it resolves, every size and time is a number, every template parses and
 //! has its `{param.…}` fields filled in. Nothing here runs a flow: [`crate::wire`] turns a `FlowFile` into an engine
-//! flow, and [`crate::ops`] turns an [`OpSpec`] into code. The `span`s are byte ranges of [`FlowFile::text`], for
-//! errors that are found later and still point at the line.
+//! flow, and [`crate::ops`] turns an [`OpSpec`] into code. The `span`s are byte ranges of [`FlowFile::text`], so that
+//! errors that are found later can still point at the line.
 
 mod condition;
 mod op;
@@ -26,7 +26,7 @@ use super::halt::HaltPolicy;
 use super::template::{Field, Template};
 use crate::payload::PIECE;
 
-/// The engine's limits, which hold for flow files, too.
+/// The engine's limits, which apply to flow files as well.
 pub(crate) use millstream_flow::{DEFAULT_INFLIGHT, MAX_FIBERS, MAX_WORKERS};
 
 /// A checked flow file.
@@ -54,31 +54,30 @@ pub(crate) struct FlowFile {
     pub resources: Vec<ResourceSpec>,
     /// `[source]`.
     pub source: SourceSpec,
-    /// The number of the source's items in one unit; 1 without `group`, and also if `group` is a number of bytes.
+    /// The number of the source's items in one unit. It is 1 without `group`, and if `group` is a number of bytes.
     pub group: usize,
-    /// The place of `[source]` in the text.
+    /// The position of `[source]` in the text.
     pub source_span: Range<usize>,
     /// `[[stage]]`, in the file's order; at least one. Units enter at the first.
     pub stages: Vec<StageSpec>,
     /// The first use of `{input}`; absent if the flow runs without an INPUT.
     pub input_span: Option<Range<usize>>,
-    /// Harmless but probably unintended oddities, such as a resource that no stage needs.
+    /// Harmless but probably unintended things, such as a resource that no stage needs.
     pub warnings: Vec<Problem>,
 }
 
 /// `machine`: the state of the machine in which programs start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MachineSpec {
-    /// The number of runnable threads from which on no program starts.
+    /// The number of runnable threads at or above which no program starts.
     pub load: Option<u64>,
     /// The number of available bytes below which no program starts.
     pub memory_free: Option<u64>,
 }
 
 impl FlowFile {
-    /// The largest payload that is brought into memory by an op that can also stream it: an eighth of the byte budget,
-    /// so that several units are in flight however large they are; with a small budget, as many bytes as streaming
-    /// itself takes.
+    /// The largest payload that an op brings into memory if it can also stream it: an eighth of the byte budget, so
+    /// that several units can be in flight however large they are, but at least the memory that streaming itself takes.
     pub(crate) fn most_in_memory(&self) -> u64 {
         self.memory.map_or(u64::MAX, |memory| (memory / 8).max(PIECE as u64))
     }
@@ -142,7 +141,7 @@ pub(crate) struct ResourceSpec {
     pub hold: Hold,
     /// For keyed resources: the maximum number of keys remembered at once (the engine's default if absent).
     pub max_keys: Option<u64>,
-    /// The place of the key in the text.
+    /// The position of the key in the text.
     pub span: Range<usize>,
 }
 
@@ -153,9 +152,9 @@ pub(crate) enum ResourceKind {
     Tokens(u64),
     /// `"host:*" = 2`: this number of tokens for each key.
     KeyedTokens(u64),
-    /// `api = { rate = "50/s", burst = 10 }`: grants in time.
+    /// `api = { rate = "50/s", burst = 10 }`: this many grants in a period.
     Rate(RateSpec),
-    /// `"host:*" = { rate = "5/s", burst = 2 }`: grants in time for each key.
+    /// `"host:*" = { rate = "5/s", burst = 2 }`: this many grants in a period, for each key.
     KeyedRate(RateSpec),
 }
 
@@ -165,7 +164,7 @@ impl ResourceKind {
         matches!(self, Self::KeyedTokens(_) | Self::KeyedRate(_))
     }
 
-    /// Whether it is a rate, which is spent and never given back.
+    /// Whether it is a rate, which is spent and never released.
     pub(crate) fn is_rate(&self) -> bool {
         matches!(self, Self::Rate(_) | Self::KeyedRate(_))
     }
@@ -218,25 +217,25 @@ pub(crate) struct StageSpec {
     pub blocking: Option<bool>,
     /// The fibers on which the units run; threads when absent.
     pub fibers: Option<FibersSpec>,
-    /// The number of units that a worker takes at once; if absent, as many as the stage runs in a few microseconds by
-    /// measured time.
+    /// The number of units that a worker takes at once; if absent, as many as the stage runs in a few microseconds, by
+    /// measurement.
     pub batch: Option<BatchSpec>,
     /// The queue's bound; the engine's default when absent.
     pub queue: Option<u64>,
     /// The fate of a unit that has failed for good.
     pub after_failure: AfterFailure,
-    /// The next stage of a unit. If the file does not name one, that is the following stage in the file, or retirement
-    /// after the last. Here it is always resolved: `None` is retirement.
+    /// The next stage of a unit; `None` means retirement. If the file names no next stage, it is the following one in
+    /// the file, or retirement after the last.
     pub next: Option<String>,
     /// For an op that [has one](OpSpec::has_else): the second exit; `None` retires the units that take it.
     pub otherwise: Option<String>,
-    /// The fields of the unit that the stage's templates use, with their places in the text.
+    /// The fields of the unit that the stage's templates use, with their positions in the text.
     pub fields: Vec<(Field, Range<usize>)>,
     /// The stage's name in the text.
     pub span: Range<usize>,
-    /// The place of the op's name in the text.
+    /// The position of the op's name in the text.
     pub op_span: Range<usize>,
-    /// For [`OpSpec::Exec`]: the place of the value of `exec` in the text.
+    /// For [`OpSpec::Exec`]: the position of the value of `exec` in the text.
     pub exec_span: Option<Range<usize>>,
 }
 
@@ -275,9 +274,9 @@ pub(crate) struct NeedSpec {
     pub resource: String,
     /// For a keyed resource: the template of the key, `{host}` in `"host:{host}"`.
     pub key: Option<Template>,
-    /// The amount; at least 1, and never more than the resource has.
+    /// The amount; at least 1, and at most what the resource has.
     pub amount: u64,
-    /// The later stage with which the hold ends; with `None`, it ends when the unit leaves the stage that asked.
+    /// The later stage until which the amount is held; `None` if it is released when the unit leaves this stage.
     pub until: Option<String>,
     /// The need's key in the text.
     pub span: Range<usize>,

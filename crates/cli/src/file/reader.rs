@@ -1,8 +1,8 @@
-//! Typed access to TOML that reports what it does not find.
+//! Typed access to TOML that reports missing, unknown and wrong values.
 //!
-//! A [`Section`] is a table whose keys are asked for by name; whatever has not been asked for at the end is unknown. An
-//! [`Entry`] is one value; each of its methods gives the value in one type, or notes a [`Problem`] and gives `None`. So a
-//! parser written with them goes on after an error, and one run reports all of a file's slips.
+//! A [`Section`] is a table whose keys are read by name; a key that was not read by the end is unknown. An [`Entry`] is
+//! one value; each of its methods returns the value as one type, or notes a [`Problem`] and returns `None`. So a parser
+//! that uses them continues after an error, and one run reports all mistakes of a file.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,11 +18,12 @@ use super::literal;
 use super::suggest;
 use super::template::{Field, Template};
 
-/// A parameter that the flow declares, whether or not its value made sense: a template with it is then no second slip.
+/// A parameter that the flow declares. Its value may be wrong: templates with the parameter are then not reported as
+/// further mistakes.
 pub(super) struct Param {
     /// Its name in the text.
     pub(super) span: Range<usize>,
-    /// Whether a template has it.
+    /// Whether a template uses it.
     pub(super) used: Cell<bool>,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct Reading<'t> {
     text: &'t str,
     /// `[params]`, filled in before any template is read.
     pub(super) declared: BTreeMap<String, Param>,
-    /// The values of those that have one.
+    /// The values of the parameters that have one.
     pub(super) params: BTreeMap<String, String>,
     problems: RefCell<Vec<Problem>>,
     fields: RefCell<Vec<(Field, Range<usize>)>>,
@@ -73,10 +74,10 @@ pub(super) struct Section<'a> {
     table: &'a dyn TableLike,
     /// The name in errors: "the flow", "stage `get`".
     pub(super) what: String,
-    /// The place that an error shows if a key is missing.
+    /// The position that an error shows if a key is missing.
     pub(super) span: Range<usize>,
     known: Vec<&'static str>,
-    /// Unknown keys that were reported in place of the missing one they were meant to be.
+    /// Unknown keys that were reported already, as misspellings of a missing key.
     reported: Vec<String>,
 }
 
@@ -85,7 +86,7 @@ impl<'a> Section<'a> {
         Self { reading, table, what, span, known: Vec::new(), reported: Vec::new() }
     }
 
-    /// The value of `key`, which is from now on a known key of this table.
+    /// The value of `key`, which becomes a known key of this table.
     pub(super) fn get(&mut self, key: &'static str) -> Option<Entry<'a>> {
         if !self.known.contains(&key) {
             self.known.push(key);
@@ -102,7 +103,7 @@ impl<'a> Section<'a> {
                 !self.known.contains(&given.name.as_str()) && suggest::closest(&given.name, [key]).is_some()
             });
             match mistyped {
-                // That the key is missing and that another is unknown would be two reports of one slip.
+                // A misspelled key is one mistake: it is not reported as both a missing and an unknown key.
                 Some(mistyped) => {
                     self.unknown(&mistyped, &format!("did you mean `{key}`?"));
                     self.reported.push(mistyped.name);
@@ -117,7 +118,8 @@ impl<'a> Section<'a> {
         entry
     }
 
-    /// The value of `key` as `read` has it, or `default` when the key is absent; `None` says that it is there and wrong.
+    /// The value of `key` as `read` returns it, or `default` if the key is absent. `None` means that the value is
+    /// wrong.
     pub(super) fn or<T>(
         &mut self,
         key: &'static str,
@@ -127,7 +129,7 @@ impl<'a> Section<'a> {
         self.get(key).map_or(Some(default), |entry| read(&entry))
     }
 
-    /// The value of `key`, if it is there; the outer `None` says that it is there and wrong.
+    /// The value of `key`, if it is present. The outer `None` means that the value is wrong.
     pub(super) fn optional<T>(
         &mut self,
         key: &'static str,
@@ -136,7 +138,7 @@ impl<'a> Section<'a> {
         self.or(key, None, |entry| read(entry).map(Some))
     }
 
-    /// All entries, for a table whose keys are the writer's own.
+    /// All entries, for a table whose keys the author of the file chooses.
     pub(super) fn entries(&self) -> Vec<Entry<'a>> {
         self.keys()
             .filter_map(|name| self.table.get_key_value(name))
@@ -155,7 +157,7 @@ impl<'a> Section<'a> {
         self.reading.report(problem.help(help));
     }
 
-    /// Reports the keys that no reader asked for.
+    /// Reports the keys that were not read.
     pub(super) fn finish(self) {
         for entry in self.entries() {
             if self.known.contains(&entry.name.as_str()) || self.reported.contains(&entry.name) {
@@ -172,11 +174,11 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A value, with the name it goes by in errors.
+/// A value, with its name in messages.
 #[derive(Clone)]
 pub(super) struct Entry<'a> {
     pub(super) reading: &'a Reading<'a>,
-    /// The key, or for an element of an array the array's key.
+    /// The key; for an element of an array, the array's key.
     pub(super) name: String,
     pub(super) key_span: Range<usize>,
     pub(super) span: Range<usize>,
@@ -206,7 +208,7 @@ impl fmt::Display for Node<'_> {
     }
 }
 
-/// A string with its place.
+/// A string with its position.
 pub(super) struct Text {
     pub(super) value: String,
     pub(super) span: Range<usize>,
@@ -225,18 +227,18 @@ impl<'a> Entry<'a> {
         Some(Self { reading, name: key.get().to_owned(), key_span, span, node })
     }
 
-    /// Notes that the value is not what the key takes.
+    /// Notes that the value has the wrong type.
     fn wrong(&self, expected: &str) {
         let problem = Problem::new(format!("`{}` takes {expected}, not {}", self.name, self.node));
         self.reading.report(problem.at(self.span.clone(), format!("this is {}", self.node)));
     }
 
-    /// Notes that the value has the right type and no meaning.
+    /// Notes that the value has the right type but makes no sense.
     pub(super) fn senseless(&self, message: impl Into<String>, label: &str) {
         self.reading.report(Problem::new(message).at(self.span.clone(), label));
     }
 
-    /// Takes what a reader of strings made of this one, or notes why it did not.
+    /// Returns what was parsed from this string, or notes the parser's message.
     pub(super) fn understood<T>(&self, result: Result<T, String>) -> Option<T> {
         result.map_err(|message| self.senseless(format!("`{}`: {message}", self.name), "here")).ok()
     }
@@ -293,7 +295,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A name: a string that is not empty and has no control characters, which errors and screens can show as it is.
+    /// A name: a string that is not empty and has no control characters, so that messages and screens can show it as it
+    /// is.
     pub(super) fn identifier(&self) -> Option<Text> {
         let text = self.text("a name in quotes")?;
         if text.value.is_empty() || text.value.chars().any(char::is_control) {
@@ -322,7 +325,8 @@ impl<'a> Entry<'a> {
         self.within(value, bounds)
     }
 
-    /// Checks a whole number's bounds; zero where at least one is needed has a message of its own, the usual slip.
+    /// Checks a whole number's bounds. A zero where at least one is needed is the usual mistake and has a message of
+    /// its own.
     fn within(&self, value: i64, bounds: RangeInclusive<i64>) -> Option<i64> {
         if bounds.contains(&value) {
             return Some(value);
@@ -412,8 +416,8 @@ impl<'a> Entry<'a> {
         self.reading.template(&text.value, 0, &text.span)
     }
 
-    /// Whether `template`, which was read from this entry, has no field that differs from unit to unit; if it has one, that is
-    /// a problem because of `why`.
+    /// Whether `template`, which was read from this entry, has no field that differs from unit to unit. Such a field is
+    /// reported, with the reason `why`.
     pub(super) fn same_for_all_units(&self, template: &Template, why: &str) -> bool {
         let Some((field, _)) = template.fields().find(|(field, _)| **field != Field::Input) else { return true };
         let problem = Problem::new(format!("`{}` cannot use `{{{field}}}`, which belongs to a unit: {why}", self.name));
@@ -437,7 +441,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A template that cannot be empty, for what names a file.
+    /// A template that names a file, and so cannot be empty.
     pub(super) fn path_template(&self) -> Option<Template> {
         let template = self.template()?;
         if template.constant() == Some(b"") {
@@ -486,8 +490,8 @@ impl<'a> Entry<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads a template and fills in the parameters. It is what `string` has from byte `from` on, and `span` is where the
-    /// string stands in the text, quotes included.
+    /// Reads a template and fills in the parameters. The template begins at byte `from` of `string`; `span` is the
+    /// position of the string in the text, quotes included.
     pub(super) fn template(&self, string: &str, from: usize, span: &Range<usize>) -> Option<Template> {
         let place = |range: Range<usize>| self.within_string(string, span, &(range.start + from..range.end + from));
         let mut template = match Template::parse(&string[from..]) {
@@ -522,7 +526,7 @@ impl Reading<'_> {
         known.then_some(template)
     }
 
-    /// The place in the text of `range` of a string's value; the whole string if that cannot be determined.
+    /// The position in the text of `range` of a string's value; the whole string if that cannot be determined.
     pub(super) fn within_string(&self, value: &str, span: &Range<usize>, range: &Range<usize>) -> Range<usize> {
         let raw = self.text.get(span.clone()).unwrap_or("");
         literal::place(raw, value, range).map_or_else(|| span.clone(), |at| span.start + at.start..span.start + at.end)

@@ -1,6 +1,6 @@
-//! "Did you mean": the nearest known word to a mistyped one.
+//! "Did you mean": the known word nearest to a mistyped one.
 
-/// The word of `known` that `word` was most likely meant to be, if any is near enough to be worth naming.
+/// The word of `known` that `word` was most likely meant to be, if one is near enough.
 ///
 /// A word is near enough if at most a third of its letters are wrong (swapped neighbours count once); a single wrong
 /// letter is always allowed.
@@ -23,7 +23,7 @@ mod tests {
     use super::closest;
 
     #[test]
-    fn a_slip_is_recognised() {
+    fn a_misspelling_is_recognised() {
         assert_eq!(closest("neds", ["name", "needs", "next"]), Some("needs"));
         assert_eq!(closest("Timeout", ["timeout", "times"]), Some("timeout"));
         assert_eq!(closest("after-failure", ["after_failure"]), Some("after_failure"));

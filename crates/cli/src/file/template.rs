@@ -4,8 +4,8 @@
 //! quotes included, and `{blake3[..2]}` renders its first two bytes. A rendered template is bytes, not text, because a path
 //! need not be UTF-8.
 //!
-//! `{param.x}` and `{input}` are the same for every unit of a run; [`Template::bind`] turns them into text before it starts, so
-//! that a missing one is an error about the flow and never about a unit.
+//! `{param.x}` and `{input}` are the same for every unit of a run. [`Template::bind`] replaces them by text before the
+//! run starts, so a missing value is an error of the flow and never of a unit.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ const PLAIN: [(&str, Field); 19] = [
 ];
 
 impl Field {
-    /// Whether the field is a part of a unit's text; a group of items has several of these.
+    /// Whether the field is a part of a unit's text. A group of items has no single value for such a field.
     pub(crate) fn is_of_one_item(&self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl Field {
         self.is_of_one_item() && *self != Self::Mode
     }
 
-    /// The name of the member or set field that this field means, perhaps after prefixes such as `parent.`.
+    /// The name of the member or set field, without prefixes such as `parent.`, if this is such a field.
     pub(crate) fn member(&self) -> Option<&str> {
         match self {
             Self::Json(name) | Self::Set(name) => Some(name),
@@ -147,7 +147,7 @@ impl Field {
             Some(("json", rest)) if !rest.is_empty() => Ok(Self::Json(rest.to_owned())),
             Some(("parent", rest)) if !rest.is_empty() => Self::parse(rest).map(|field| Self::Parent(Box::new(field))),
             Some(("copy", rest)) if rest.split_once('.').is_some_and(|(stage, _)| !stage.is_empty()) => {
-                let (stage, field) = rest.split_once('.').expect("it was looked at above");
+                let (stage, field) = rest.split_once('.').expect("the guard has found a dot");
                 Self::parse(field).map(|field| Self::Copy(stage.to_owned(), Box::new(field)))
             }
             Some(("set", rest)) if !rest.is_empty() => Ok(Self::Set(rest.to_owned())),
@@ -216,7 +216,7 @@ struct Placeholder {
     json: bool,
     /// `{…[..N]}`.
     prefix: Option<usize>,
-    /// Its place in the template's text, braces included.
+    /// Its position in the template's text, braces included.
     range: Range<usize>,
 }
 
@@ -224,7 +224,7 @@ struct Placeholder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct TemplateError {
-    /// The place of the problem, in bytes of the template's text.
+    /// The position of the problem, in bytes of the template's text.
     pub range: Range<usize>,
     /// The problem.
     pub message: String,
@@ -302,7 +302,7 @@ impl Template {
         Self { pieces: vec![Piece::Field(placeholder)] }
     }
 
-    /// The fields it uses, each with its place in the template's text.
+    /// The fields that it uses, each with its position in the template's text.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&Field, Range<usize>)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Field(placeholder) => Some((&placeholder.field, placeholder.range.clone())),
@@ -367,7 +367,7 @@ impl Template {
         Ok(rendered)
     }
 
-    /// The bytes for one unit; fields without a value are left as they stand in the template.
+    /// The bytes for one unit; fields without a value stay as they are written in the template.
     pub(crate) fn render_known(&self, fields: &dyn Fields) -> Vec<u8> {
         let mut rendered = Vec::new();
         for piece in &self.pieces {
@@ -382,7 +382,7 @@ impl Template {
         rendered
     }
 
-    /// Appends the bytes for one unit to `out`, which keeps a caller's buffer in use.
+    /// Appends the bytes for one unit to `out`, so that a caller can reuse its buffer.
     ///
     /// # Errors
     /// The unit has no value for a field; `out` then holds the bytes before that field.
@@ -426,8 +426,8 @@ impl Template {
 }
 
 impl Placeholder {
-    /// Parses the text between braces; `range` covers the braces too. `is_variable` says that a `$` stands before them,
-    /// as before a variable of the shell.
+    /// Parses the text between braces; `range` includes the braces. `is_variable` says that they follow a `$`, as in a
+    /// variable of the shell.
     fn parse(inner: &str, range: Range<usize>, is_variable: bool) -> Result<Self, TemplateError> {
         let error = |message: String, help: String| TemplateError { range: range.clone(), message, help };
         let (json, rest) = inner.strip_prefix("json:").map_or((false, inner), |rest| (true, rest));
@@ -480,7 +480,7 @@ impl Placeholder {
     }
 }
 
-/// Whether a field could have this name; any other text in braces is a piece of another language.
+/// Whether a field could have this name. Any other text in braces belongs to another language, such as JSON.
 fn is_name(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_pointed_at() {
+    fn mistakes_are_pointed_at() {
         for (text, range, word) in [
             ("a{path", 1..2, "never closed"),
             ("{path{name}", 0..1, "never closed"),

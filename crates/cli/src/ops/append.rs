@@ -1,8 +1,8 @@
 //! `append`: writes one line per unit, to one file, or to one file for each value of the path.
 //!
-//! A unit whose line could not be written fails at once, so no line waits in a buffer when its unit has left the flow.
-//! [`LineFile`] keeps lines whole. Of many files, those that were written to most recently stay open. A fresh file is
-//! gathered under a temporary name; [`gathered`] decides its fate at the end.
+//! A line is written before its unit leaves the stage, and the unit fails if the write fails: no line waits in a
+//! buffer. [`LineFile`] keeps lines whole. If there are many files, only the most recently written ones stay open. A
+//! fresh file has a temporary name during the run; [`gathered`] decides its fate at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(super) struct Append {
     most_open: usize,
 }
 
-/// The open files; the one that was written to last is at the end.
+/// The open files, ordered by their last write; the most recent is at the end.
 #[derive(Debug, Default)]
 struct Files(Vec<Opened>);
 
@@ -45,7 +45,7 @@ impl Files {
         self.0.last_mut()
     }
 
-    /// Closes the least recently written file, if one more would be too many.
+    /// Closes the least recently written file if `most` files are open.
     fn make_room(&mut self, most: usize) -> Result<(), Failure> {
         if self.0.len() >= most {
             self.close_oldest()?;
@@ -69,7 +69,7 @@ struct Opened {
     file: LineFile,
     path: PathBuf,
     lines: u64,
-    /// For a fresh file.
+    /// The temporary file of a fresh list.
     placing: Option<Placing>,
 }
 
@@ -117,7 +117,7 @@ impl Op for Append {
             files.make_room(self.most_open)?;
             let opened = loop {
                 match self.open(path.clone(), cx) {
-                    // The descriptors that the op lacks may be held by its own files.
+                    // The op's own files may hold the descriptors that it lacks.
                     Err(failure) if failing::is_starved(&failure) && files.close_oldest()? => {}
                     opened => break opened?,
                 }
@@ -132,7 +132,7 @@ impl Op for Append {
 
     fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
         let Some(mut files) = self.files.try_take() else {
-            // A unit that was given up on may still write, to a file without a name or to the end of one.
+            // A unit that the run gave up on may still write to one of these files.
             return Err(Failure::msg("a line was still being written when the run was given up on"));
         };
         let mut files = std::mem::take(&mut files.0);
@@ -151,7 +151,7 @@ impl Op for Append {
                 }
                 (path, lines, placing)
             }
-            // No unit came here, so the file is empty.
+            // No unit reached this stage, so the list is empty.
             (None, Some(path)) => {
                 let own = if !end.retries && end.complete { open_fresh(path.clone())?.placing } else { None };
                 (path, 0, own)

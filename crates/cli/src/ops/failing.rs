@@ -1,7 +1,7 @@
 //! Operating-system errors as failures that name the attempted action and the file, and say whether a retry can help.
 //!
 //! A lack of descriptors is not a failure of the unit: the unit goes back to its queue and waits until other units have
-//! released theirs. It does so for as long as any op of the process succeeds, and for [`PATIENCE`] after that.
+//! released theirs. It waits as long as any op of the process succeeds, and for [`PATIENCE`] after the last success.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 static DEARTH: Dearth = Dearth { since_ms: AtomicU64::new(0) };
 
-/// `cannot DOING PATH: REASON`, permanent when the reason stays the same however often it is tried.
+/// The failure `cannot DOING PATH: REASON`. It is permanent if another attempt would fail for the same reason.
 pub(crate) fn io_failure(doing: &str, path: &Path, error: &io::Error) -> Failure {
     if let Some(waits) = starved(error) {
         return waits.context(format_args!("cannot {doing} {}", path.display()));
@@ -70,7 +70,7 @@ impl Dearth {
     }
 
     fn ends(&self) {
-        // Mostly there is no period, and then the cache line stays shared between all cores.
+        // Usually there is no period. Then nothing is stored, and all cores keep a shared copy of the cache line.
         if self.since_ms.load(Ordering::Relaxed) != 0 {
             self.since_ms.store(0, Ordering::Relaxed);
         }

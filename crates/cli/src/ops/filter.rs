@@ -1,4 +1,4 @@
-//! `filter`: tells units for which a condition holds from the others.
+//! `filter`: separates the units for which a condition is true from the others.
 
 use std::cmp::Ordering;
 use std::io;
@@ -37,7 +37,7 @@ impl Op for Filter {
     }
 }
 
-/// A condition whose paths are checked like all others.
+/// A condition whose paths are checked as in every other op.
 enum Test {
     Exists(PathTemplate),
     Missing(PathTemplate),
@@ -108,7 +108,7 @@ impl Test {
     }
 }
 
-/// Whether a file of any kind has this name, even a link that leads nowhere.
+/// Whether a file of any kind has this name, even a dangling link.
 fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
     let path = path.render(record)?;
     match path.symlink_metadata() {
@@ -121,7 +121,7 @@ fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
 /// Whether [`Condition::Stale`] holds for a unit.
 ///
 /// # Errors
-/// A name that is none for this unit, or the file system's refusal.
+/// A path template that gives no path for this unit, or an error of the file system.
 pub(crate) fn is_stale(target: &Template, than: &Template, record: &Record) -> Result<bool, Failure> {
     older(&PathTemplate::new(target).render(record)?, &PathTemplate::new(than).render(record)?)
 }
@@ -141,7 +141,7 @@ fn modified(path: &Path) -> Result<Option<SystemTime>, Failure> {
     }
 }
 
-/// Whether a text is a value within all bounds. `kind` is what the value is called.
+/// Whether a text is a value within all bounds. Messages call the value a `kind`.
 fn is_within<T: Copy>(
     text: &Template,
     bounds: &[(Bound, Template)],
@@ -277,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_has_what_has_a_value() {
+    fn a_unit_has_the_fields_that_have_a_value() {
         let has = |text: &str| Condition::Has(template(text));
         assert!(passes(&has("{line}{name}"), "x") && passes(&has("no field"), "x"));
         assert!(!passes(&has("{line}{blake3}"), "x"));
     }
 
     #[test]
-    fn a_regular_expression_matches_somewhere_unless_it_says_where() {
+    fn a_regular_expression_matches_anywhere_unless_it_is_anchored() {
         let matches = |expression: &str| text("{line}", TextTest::Matches(Regex::new(expression).unwrap()));
         assert!(passes(&matches("b+c"), "abbcd") && !passes(&matches("^b+c$"), "abbcd"));
         assert!(passes(&matches("(?i)^é"), "ÉT"));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_is_compared_with_the_payload_whole() {
+    fn a_content_is_compared_with_the_whole_payload() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let holds = |name: &str, zstd: bool, payload: &[u8]| {

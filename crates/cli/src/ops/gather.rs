@@ -1,8 +1,9 @@
 //! `gather`: several units become one, a group.
 //!
-//! A group of the pieces of one unit takes the place of that unit, with its fields; its content is that of the pieces, in
-//! their order. Another group has its key for a text, and its members' contents in the order in which they came. A group
-//! keeps what its members were, so that a dead letter can be written for each, unless it only counts or adds.
+//! A group of the pieces of one unit replaces that unit and has its fields; its content is that of the pieces, in their
+//! order. The text of any other group is its key, and its content is that of its members, in the order in which they
+//! came. A group that does more than count or add keeps its members' origins, so that a dead letter can be written for
+//! each.
 
 use std::borrow::Cow;
 
@@ -25,13 +26,14 @@ impl Op for Gathers {
     }
 }
 
-/// The key of a group. A short one lies in the table of groups itself, where the key of each member is compared with it.
+/// The key of a group. A short key is stored in the table of groups itself, which saves each comparison a pointer to
+/// follow.
 type Key = SmallVec<[u8; 32]>;
 
 /// The text that says which group a unit joins.
 enum KeyOf {
     All,
-    /// The value of a field, which need not be copied twice.
+    /// The value of a field, which is copied straight into the key.
     Field(Field),
     Text(Template),
 }
@@ -46,7 +48,7 @@ impl KeyOf {
         }
     }
 
-    /// A unit without it joins nothing, and says so there.
+    /// The key of a unit; empty if the unit lacks the field. Then [`join`] reports the reason.
     fn of(&self, member: &Record) -> Key {
         match self {
             Self::All => Key::new(),
@@ -56,7 +58,7 @@ impl KeyOf {
     }
 }
 
-/// The rules of a stage that gathers as `spec` says; `may_join` says of a unit whether it may.
+/// The rules of a stage that gathers as `spec` says. `may_join` decides whether a unit joins a group.
 pub(crate) fn rules(
     spec: &GatherSpec,
     may_join: impl Fn(&Record) -> Result<(), Failure> + Send + Sync + 'static,
@@ -95,7 +97,7 @@ pub(crate) fn rules(
     if spec.partial { gather.even_if_torn() } else { gather }
 }
 
-/// The weight of a group, which is asked for after each member. That of an open one is kept in one place.
+/// The weight of a group, which is computed after each member.
 fn weight(group: &Joined) -> u64 {
     match group {
         Joined::Nothing => 0,
@@ -107,7 +109,7 @@ fn weight(group: &Joined) -> u64 {
     }
 }
 
-/// Lets a unit join the group, of which no more is kept than has to be.
+/// Lets a unit join the group, which stays a tally as long as the unit allows it.
 fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     match group {
         Joined::Nothing if Tally::may_begin(member, spec) => {
@@ -121,7 +123,7 @@ fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<
             Ok(())
         }
         Joined::Tally(tally) if Tally::takes(member) => {
-            // The group of the empty key is also that of units which have none.
+            // Units without a key share the group of the empty key, so whether this unit has one is checked here.
             if let (GatherBy::Key(key), true) = (&spec.by, tally.has_empty_key()) {
                 render(key, member)?;
             }
@@ -131,13 +133,13 @@ fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<
     }
 }
 
-/// The number of a member, where the group is of numbers.
+/// The number of a member, if the group folds numbers.
 fn number_of(member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Option<(Fold, Number)>, Failure> {
     let Reduce::Number(fold) = spec.reduce else { return Ok(None) };
     Ok(Some((fold, number(&content(member, spec, cx)?)?)))
 }
 
-/// The content of a member that goes into the group.
+/// The content that a member adds to the group.
 fn content<'a>(member: &'a Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Cow<'a, [u8]>, Failure> {
     Ok(match (&spec.reduce, &spec.item) {
         (Reduce::Count, _) => Cow::Borrowed(&[][..]),
@@ -156,10 +158,11 @@ fn content<'a>(member: &'a Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result
     })
 }
 
-/// Lets a unit join the group. What can fail comes first.
+/// Lets a unit join the group. All steps that can fail come before the first change.
 pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     let key = match &spec.by {
-        // The group was found by the unit's text, so it need not be made again. An empty one also stands for none.
+        // A group whose key is not empty was found by that key, so it is not rendered again. An empty key may mean that
+        // the unit has none, which is an error.
         GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
             Some(render(key, member)?)
         }

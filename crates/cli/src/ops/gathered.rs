@@ -1,10 +1,11 @@
 //! The fate of a file that a stage gathers over a run, such as a manifest.
 //!
-//! A reader takes the file for whole. So a list with gaps never gets its name, whether or not an earlier file has it: only
-//! the list of a complete run in which no unit died does, and an earlier file is then kept beside it as `NAME.old`. The list of a run in which units died is
-//! `NAME.RUN.DEAD.partial`, with the number of units that it lacks; retries of that run's dead letters add to it, and the one
-//! that brings the last of them puts it in place. If the run was interrupted as well, the list is
-//! `NAME.RUN.unfinished.partial`, and never complete. A list that could not be put in place is `NAME.RUN.TOKEN.unplaced`.
+//! A reader assumes that the file is complete. So only the list of a complete run in which no unit died gets the file's
+//! name; an earlier file is kept beside it as `NAME.old`. If units died, the list is named `NAME.RUN.DEAD.partial`,
+//! where `DEAD` is the number of units that it lacks. Retries of that run's dead letters add to it, and the retry that
+//! adds the last missing unit gives it the file's name. If the run was interrupted as well, the list is named
+//! `NAME.RUN.unfinished.partial`, and no retry completes it. A list that could not be renamed is named
+//! `NAME.RUN.TOKEN.unplaced`.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -18,7 +19,7 @@ use millstream_command::temporary::token;
 use super::place::{self, Placing};
 use crate::retry::origin::first_of;
 
-/// The number of units that the list of an interrupted run lacks: no retry brings the rest of the source.
+/// The number of units that the list of an interrupted run lacks: unknown, since no retry reads the rest of the source.
 const UNFINISHED: u64 = u64::MAX;
 
 /// [`UNFINISHED`] in a file's name.
@@ -35,7 +36,7 @@ pub(crate) struct RunEnd<'a> {
     pub retired: u64,
     /// Units that were dead-lettered.
     pub dead: u64,
-    /// The run's name; of a retry, [`first_of`] the run whose letters these are.
+    /// The run's name. For a retry, the name of the run that wrote the letters, as [`first_of`] gives it.
     pub first: &'a str,
     /// The run retries dead letters.
     pub retries: bool,
@@ -62,11 +63,11 @@ pub(crate) enum Fate {
     },
     /// The file is what it was before the run.
     Kept {
-        /// Why.
+        /// The reason.
         because: Because,
-        /// Whether there is such a file.
+        /// Whether there is a file of that name.
         exists: bool,
-        /// Where this run's lines are, if they are kept.
+        /// The file with this run's lines, if they are kept.
         partial: Option<PathBuf>,
     },
 }
@@ -76,7 +77,7 @@ pub(crate) enum Fate {
 pub(crate) enum Because {
     /// The run was interrupted or stopped.
     Interrupted,
-    /// The run retries letters of one that was interrupted.
+    /// The run retries letters of a run that was interrupted.
     FirstInterrupted,
     /// Units died.
     UnitsDied,
@@ -116,7 +117,7 @@ impl fmt::Display for Because {
 }
 
 impl RunEnd<'_> {
-    /// Why the run's lines must not replace an earlier file, if so.
+    /// The reason why the run's lines must not replace an earlier file, if there is one.
     fn objection(&self) -> Option<Because> {
         match self {
             Self { complete: false, .. } => Some(Because::Interrupted),
@@ -127,7 +128,7 @@ impl RunEnd<'_> {
         }
     }
 
-    /// The name that a run shares with its retries.
+    /// The name by which a run and its retries find their common list.
     fn first(&self) -> String {
         if self.retries { self.first.to_owned() } else { first_of(self.first) }
     }
@@ -137,7 +138,7 @@ impl RunEnd<'_> {
 /// every complete run replace an earlier file. `None`: there is nothing to say.
 ///
 /// # Errors
-/// Those of the file system. The earlier file is what it was, and this run's lines are [kept](unplaced).
+/// Those of the file system. The earlier file is unchanged, and this run's lines are [kept](unplaced).
 pub(super) fn end(
     path: &Path,
     mut own: Option<Placing>,
@@ -171,18 +172,18 @@ fn settle(
     let partial = if end.retries { Partial::find(path, &first) } else { None };
     let base = match &partial {
         Some(partial) => Some(partial.path.clone()),
-        // An earlier run that had nothing to replace has put its list in place.
+        // The first run's list has the file's name already: this retry adds to it.
         None => end.retries.then(|| path.to_owned()).filter(|path| path.is_file()),
     };
     let lacks = match partial {
-        // A retry of some of the letters leaves the units of the others dead.
+        // If only some of the letters are retried, the units of the others stay dead.
         Some(partial) => partial.lacks_after(end.retired).max(end.dead),
         None if !end.retries && !end.complete && end.dead > 0 => UNFINISHED,
         None => end.dead,
     };
     let end = &RunEnd { dead: lacks, ..*end };
     if own.is_none() && base.as_deref() == Some(path) {
-        // A retry of which no unit came this far has nothing to add.
+        // No unit of the retry reached this stage, so there is nothing to add.
         return Ok(None);
     }
     let exists = path.symlink_metadata().is_ok();
@@ -191,7 +192,7 @@ fn settle(
         Because::UnitsDied => !always,
         Because::NoUnits => exists && !always,
     });
-    // A run that has come to its end makes the partial lists of all runs old.
+    // The list of a complete run supersedes the partial lists of all runs.
     let only = (end.retries || !end.complete).then_some(first.as_str());
     let gathered = |fate| Ok(Some(Gathered { path: path.to_owned(), lines, fate }));
     match objection {
@@ -201,7 +202,8 @@ fn settle(
             remove_partials(path, only, None);
             gathered(Fate::Placed { earlier: existed.then_some(earlier) })
         }
-        // What a retry has done must not be lost; an interrupted run without dead letters starts over.
+        // The lines of a retry must not be lost. An interrupted run without dead letters is simply run again, so its
+        // lines are not kept.
         Some(because) if end.dead > 0 || (end.retries && because == Because::Interrupted) => {
             let lacks = if end.dead == UNFINISHED { UNFINISHED_NAME.to_owned() } else { end.dead.to_string() };
             let partial = with_suffix(path, &format!(".{first}.{lacks}.partial"));
@@ -213,7 +215,8 @@ fn settle(
     }
 }
 
-/// Lets `put` name a list of the lines of `base` and then those of `own`, which stays until the list has its name.
+/// Makes a list of the lines of `base` followed by those of `own`, and lets `put` name it. `own` is removed only after
+/// that.
 fn list<T>(
     path: &Path,
     own: Option<&mut Placing>,
@@ -244,22 +247,22 @@ struct Partial {
     path: PathBuf,
     /// The first run's name.
     first: Vec<u8>,
-    /// How many units are missing from it, or [`UNFINISHED`].
+    /// The number of units that are missing from it, or [`UNFINISHED`].
     lacks: u64,
 }
 
 impl Partial {
-    /// The list that a run and its retries have left of the gathered file at `path`.
+    /// The partial list that a run and its retries have left for the gathered file at `path`.
     fn find(path: &Path, first: &str) -> Option<Self> {
         Self::all(path).into_iter().find(|partial| partial.first == first.as_bytes())
     }
 
-    /// How many units are missing once `retired` more are in it.
+    /// The number of units that are missing after `retired` more were added.
     fn lacks_after(&self, retired: u64) -> u64 {
         if self.lacks == UNFINISHED { UNFINISHED } else { self.lacks.saturating_sub(retired) }
     }
 
-    /// All that lie beside the gathered file at `path`.
+    /// All partial lists beside the gathered file at `path`.
     fn all(path: &Path) -> Vec<Self> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -280,14 +283,13 @@ impl Partial {
     }
 }
 
-/// Removes the lists in which units are missing, of all runs or of one, but for one that takes their place: it is newer, or has
-/// all their lines.
+/// Removes the partial lists of all runs, or of the run `of`, except `kept`, which is newer or has all their lines.
 fn remove_partials(path: &Path, of: Option<&str>, kept: Option<&Path>) {
     let is_old = |partial: &Partial| {
         of.is_none_or(|first| partial.first == first.as_bytes()) && Some(partial.path.as_path()) != kept
     };
     for partial in Partial::all(path).into_iter().filter(is_old) {
-        // One that cannot be removed is only in the way.
+        // A list that cannot be removed does no harm.
         let _ = fs::remove_file(partial.path);
     }
 }

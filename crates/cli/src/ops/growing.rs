@@ -8,7 +8,8 @@ use rustix::io::Errno;
 /// The first growth of a buffer whose final size is not known; it doubles from there.
 const MIN_GROWTH: usize = 16 << 10;
 
-/// Reads at most `most` bytes into the room that `buffer` has, without growing it; the number read is 0 at the end.
+/// Reads at most `most` bytes into the spare capacity of `buffer`, without growing it. Returns the number of bytes
+/// read, which is 0 at the end.
 ///
 /// # Panics
 /// If there is no room: a read of zero bytes could not be told from the end.
@@ -85,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_not_there_is_an_error() {
+    fn a_lack_of_memory_is_an_error() {
         assert!(with_room(u64::MAX).is_err());
         assert!(with_room(isize::MAX as u64).is_err());
     }
 
     #[test]
-    fn waste_is_given_back() {
+    fn unused_capacity_is_freed() {
         let mut buffer = Vec::with_capacity(1 << 20);
         buffer.extend_from_slice(&[1; 100_000]);
         assert!(next_capacity(&buffer) >= 2 << 20);

@@ -1,17 +1,17 @@
-//! `http-get` and `http`: a request, and the body of its answer becomes the payload.
+//! `http-get` and `http`: makes a request; the body of the answer becomes the payload.
 //!
 //! Connections are kept and used again by all workers of the stage. The body is read as it arrives, up to a maximum
-//! size, into memory that is granted as it fills up: a server that announces much and sends little occupies little. A
-//! server that sends nothing for [`MAX_SILENCE`] is given up on, and the stage's time limit bounds each request. A
+//! size, into memory that is granted as it fills up: a server that announces much and sends little occupies little. The
+//! op gives up on a server that sends nothing for [`MAX_SILENCE`], and the stage's time limit bounds each request. A
 //! status of 400 and above is a failure: permanent, except 408, 429 and the 500s, which the stage's retry policy may
 //! try again. A retry waits at least as long as the server asks for in `Retry-After`, up to a maximum pause.
 //!
 //! If the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
 //!
-//! A redirect is a new need: the unit notes the redirect's target, gives its slots back, and waits in the stage's queue
-//! for those of the new host (see [`redirect`]). A request that changes something is repeated only if the server
-//! permits that, and never to another server. The authorities of the system vouch for the name of an `https` server
-//! (see [`trust`]).
+//! A redirect is a new need: the unit notes the redirect's target, releases its slots, and waits in the stage's queue
+//! for slots of the new host (see [`redirect`]). A request that changes something is repeated only if the server
+//! permits it, and never at another server. The authorities of the system vouch for the name of an `https` server (see
+//! [`trust`]).
 
 mod buffers;
 mod early;
@@ -61,10 +61,10 @@ const IDLE_CONNECTIONS_PER_HOST: usize = 16;
 /// The number of bytes read between two checks of the time limit and of cancellation.
 const STEP: u64 = 256 << 10;
 
-/// The amount of memory requested before the first byte of a body whose length is announced.
+/// The memory that is requested before the first byte of a body of announced length arrives.
 const FIRST_ROOM: u64 = 64 << 10;
 
-/// The maximum length of a redirect's body that is read so that its connection can be used again.
+/// The longest body of a redirect that is read so that the connection can be used again.
 const MAX_REDIRECT_BODY: u64 = 16 << 10;
 
 /// See the [module](self).
@@ -72,7 +72,7 @@ pub(super) struct Http {
     url: Template,
     most_bytes: u64,
     max_retry_after: Duration,
-    /// Whether the op waits for a `Retry-After`; a stand-in for a server needs no such wait.
+    /// Whether the op waits as `Retry-After` asks; a stand-in for a server needs no such wait.
     waits: bool,
     redirects: Redirects,
     headers: Vec<(HeaderName, Template)>,
@@ -87,14 +87,14 @@ pub(super) struct Http {
 /// The body of a request.
 struct RequestBody<'a> {
     bytes: Cow<'a, [u8]>,
-    /// The bytes of the body that the unit did not hold before.
+    /// The bytes of the body that were made for the request, in addition to what the unit holds.
     made: u64,
 }
 
 /// The answer of a server.
 enum Answer {
     Body(HeaderMap, Vec<u8>),
-    /// The answer has no body, because of the method.
+    /// The method is one whose answer has no body.
     Head(HeaderMap),
     /// The answer redirects to another URL.
     Moved(StatusCode, Vec<u8>),
@@ -403,8 +403,7 @@ fn told(error: &std::io::Error) -> String {
     }
 }
 
-/// An op that makes its requests over the connections of another agent, made with the op's settings, and that pauses
-/// for no server.
+/// An op that makes its requests through `agent`, to which it passes its settings, and that ignores `Retry-After`.
 ///
 /// # Errors
 /// A header's name is not valid.

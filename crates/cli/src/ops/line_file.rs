@@ -1,16 +1,16 @@
-//! A file to whose end whole lines are appended.
+//! A file to which whole lines are appended.
 //!
-//! **A regular file** is written to at its current end (`O_APPEND`). If only a part of a line fits on the disk, the
-//! part is removed before anything is written behind it. Several runs may write to one file: a lock on it (an
+//! **A regular file** is written at its current end (`O_APPEND`). If only a part of a line fits on the disk, the part
+//! is removed before anything is written after it. Several runs may write to one file: a lock on it (an
 //! open-file-description lock of `fcntl`) keeps their lines apart, so that a part of one line can be removed without
-//! damage to another. If there are no locks, if another program has written behind the part, or if the file cannot be
-//! shortened, the part becomes a blank line. If another program writes in the middle of a line, the line is written
-//! again behind that.
+//! damage to another. The part is overwritten with blanks instead if there are no locks, if another program has written
+//! after it, or if the file cannot be shortened. If another program writes in the middle of a line, the line is written
+//! again after those bytes.
 //!
-//! **A pipe or a terminal** takes as much as it has room for; for the rest, the worker waits within the unit's
-//! patience. A line that was given up on halfway is completed before the next one begins.
+//! **A pipe or a terminal** takes as much as it has room for; the worker waits to write the rest, within the unit's
+//! patience. If the patience ends halfway through a line, the line is completed before the next one begins.
 //!
-//! Only a file system that does not answer can block a worker here.
+//! Nothing here blocks a worker without limit, except a file system that does not answer.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, Write};
@@ -39,7 +39,7 @@ pub(crate) struct LineFile {
     file: File,
     path: PathBuf,
     kind: Kind,
-    /// The parts of a line that could not be removed yet; there are several if other programs have written in between.
+    /// The parts of a line that are still to be removed; there are several if other programs have written in between.
     torn: Vec<Range<u64>>,
     /// The rest of a line that a pipe has not taken yet.
     unsent: Vec<u8>,
@@ -98,8 +98,8 @@ impl LineFile {
     /// Writes a line, which ends with a newline.
     ///
     /// # Errors
-    /// The file system refuses, or the patience is over. Then the line is not in the file, or (in a pipe) will be ended
-    /// before the next.
+    /// The file system refuses, or the patience is over. Then the line is not in the file; in a pipe, a line that has
+    /// begun will be completed before the next one.
     pub(crate) fn write(&mut self, line: &[u8], patience: &dyn Patience) -> Result<(), Failure> {
         let locked = match self.kind {
             Kind::Stream => return self.send(line, patience),
@@ -127,7 +127,7 @@ impl LineFile {
     /// # Errors
     /// The errors of the file system, which may report only now that something could not be written.
     pub(crate) fn close(mut self) -> io::Result<()> {
-        // There is only one attempt to lock, since the end of a run waits for no other run; without the lock, a part
+        // There is only one attempt to lock, since the end of a run waits for no other run. Without the lock, the part
         // becomes a blank line.
         let alone = self.kind == Kind::Own || !self.torn.is_empty() && set_lock(&self.file, libc::F_WRLCK).is_ok();
         self.mend(alone)?;
@@ -154,8 +154,8 @@ impl LineFile {
                     rest = &rest[written..];
                     self.note_part(written as u64)?;
                     if self.torn.len() > 1 {
-                        // Another program has written in the middle of the line, so the line is written again behind
-                        // that.
+                        // Another program has written in the middle of the line, so the whole line is written again
+                        // after that.
                         self.mend(alone)?;
                         rest = line;
                     } else if rest.is_empty() {
@@ -167,12 +167,13 @@ impl LineFile {
                 Err(error) => break error,
             }
         };
-        // If a part stays, the next line deals with it.
+        // If the part cannot be removed now, the next write tries again.
         let _ = self.mend(alone);
         Err(error)
     }
 
-    /// Notes the part of a line that was written last, with the part before it if nothing lies in between.
+    /// Notes the part of a line that was just written. It is merged with the previous part if that one ends where this
+    /// one begins.
     fn note_part(&mut self, written: u64) -> io::Result<()> {
         // The system leaves the position after the written bytes.
         let end = (&self.file).stream_position()?;
@@ -192,7 +193,7 @@ impl LineFile {
             if !taken_back && length >= end {
                 self.blank(start, end)?;
             }
-            // If the file is shorter than that, another program has removed the part with the content around it.
+            // If the file ends before the part, another program has truncated it, and the part is gone.
             self.torn.pop();
         }
         Ok(())
@@ -203,7 +204,7 @@ impl LineFile {
         let mut line = vec![b' '; usize::try_from(end - start).map_err(io::Error::other)?];
         line[(end - start) as usize - 1] = b'\n';
         let flags = fcntl_getfl(&self.file)?;
-        // With this flag Linux would write at the end, whatever the position.
+        // With O_APPEND, Linux writes at the end of the file, whatever the position.
         fcntl_setfl(&self.file, flags - OFlags::APPEND)?;
         let written = self.file.write_all_at(&line, start);
         fcntl_setfl(&self.file, flags)?;
@@ -217,7 +218,7 @@ impl LineFile {
         self.push(line, false, patience)
     }
 
-    /// Sends `bytes`, or keeps the rest of a line that has `begun`.
+    /// Sends `bytes`. If it fails halfway, or the line has already `begun`, the rest is kept for the next call.
     fn push(&mut self, bytes: &[u8], mut begun: bool, patience: &dyn Patience) -> Result<(), Failure> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -235,7 +236,7 @@ impl LineFile {
                     }
                     Err(failure) => failure,
                 },
-                // The reader has gone, and the next one wants whole lines.
+                // The reader has gone. The rest is dropped, since the next reader expects whole lines.
                 Err(Errno::PIPE) => return Err(self.failed(&Errno::PIPE.into())),
                 Err(errno) => self.failed(&errno.into()),
             };
@@ -316,7 +317,7 @@ fn unlock(file: &File) {
     let _ = set_lock(file, libc::F_UNLCK);
 }
 
-/// Sets a lock on all of the file that belongs to the open file, not to the process: two stages of one run, too, may
+/// Sets a lock on the whole file. It belongs to the open file, not to the process, since two stages of one run may also
 /// write to one file.
 fn set_lock(file: &File, kind: libc::c_int) -> Result<(), Errno> {
     // SAFETY: an all-zero `flock` is valid, and stands for the whole file.
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_line_is_taken_back_before_the_next_line() {
+    fn a_part_of_a_line_is_removed_before_the_next_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
         let mut file = LineFile::open(&path, &Told::impatient()).unwrap();
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_with_a_line_of_another_run_behind_it_becomes_a_blank_line() {
+    fn a_part_before_a_line_of_another_run_becomes_a_blank_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
         let [mut one, mut other] = [(); 2].map(|()| LineFile::open(&path, &Told::impatient()).unwrap());
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_gone_with_the_rest_of_the_file_is_let_be() {
+    fn a_part_that_was_truncated_away_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
         let mut file = LineFile::open(&path, &Told::impatient()).unwrap();
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_never_given_back_is_waited_for_as_long_as_the_unit_may() {
+    fn the_wait_for_a_lock_lasts_as_long_as_the_units_patience() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
         let mut file = LineFile::open(&path, &Told::impatient()).unwrap();
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_is_not_read_is_waited_for_as_long_as_the_unit_may() {
+    fn the_wait_for_a_pipes_reader_lasts_as_long_as_the_units_patience() {
         let folder = tempfile::tempdir().unwrap();
         let path = pipe(folder.path());
         assert!(LineFile::open(&path, &Told::impatient()).is_err(), "it has no reader");

@@ -2,8 +2,8 @@
 //!
 //! [`build`] turns an [`OpSpec`] of a flow file into an [`Op`]. An op is shared by all workers of its stage, works on
 //! one [`Record`] at a time, and leaves the record unchanged when it fails, so that a retry and a dead letter still
-//! have the input. Nothing here creates a file or starts a program before the first unit runs, so that `millstream
-//! plan` may build ops.
+//! have the input. No op creates a file or starts a program before its first unit runs, so `millstream plan` can build
+//! ops.
 
 mod append;
 mod blake3;
@@ -71,23 +71,23 @@ pub(crate) trait Op: Send + Sync {
     ///
     /// # Errors
     /// The attempt failed, and the record is unchanged; or the unit goes [back to the queue](Failure::requeue), and the
-    /// record says what it needs there.
+    /// record says what the unit needs there.
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
 
-    /// Whether it mostly waits for something other than this machine's cores, so that its stage should run beside the
-    /// CPU workers unless the flow file says otherwise. `has_needs` tells whether the stage's units need a resource, which
-    /// then bounds how many run at once.
+    /// Whether the op mostly waits for something other than this machine's cores. Its stage then runs beside the CPU
+    /// workers, unless the flow file says otherwise. `has_needs` tells whether the stage's units need a resource, which
+    /// bounds how many run at once.
     fn blocking(&self, has_needs: bool) -> bool {
         let _ = has_needs;
         false
     }
 
-    /// Whether a second run on the same unit does no harm, unless the flow file says otherwise.
+    /// Whether a second run on the same unit does no harm. The flow file can override this.
     fn idempotent(&self) -> bool {
         false
     }
 
-    /// Opens a unit as its pieces, in a stage that [splits](OpSpec::Split) in place of running.
+    /// Opens a unit as its pieces. A stage that [splits](OpSpec::Split) calls this instead of `run`.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -126,7 +126,7 @@ impl OpError {
 /// The facts about a flow and a stage that ops depend on.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'a> {
-    /// A payload of more bytes is not brought into memory by an op that can stream it.
+    /// The largest payload that an op brings into memory if it can also stream it.
     pub most_in_memory: u64,
     /// The number of files that an op may keep open if its path differs from unit to unit.
     pub open_lists: usize,
@@ -145,8 +145,8 @@ pub(crate) struct Surroundings<'a> {
 /// The op that `spec` describes.
 ///
 /// # Errors
-/// Fails on mistakes that need no unit: a program that is not on the path, a header that is not one, an `append`
-/// whose file would differ from unit to unit.
+/// Mistakes that show before any unit runs: a program that is not on the path, an invalid name of a header, a fresh
+/// `append` whose file would differ from unit to unit.
 pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn Op>, OpError> {
     let &Surroundings { most_in_memory, printer, .. } = around;
     let op: Box<dyn Op> = match spec {

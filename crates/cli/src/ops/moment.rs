@@ -14,8 +14,8 @@ impl Moment {
     /// moment, and a time without an offset is in UTC.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?.trim();
-        // As RFC 3339 allows, a space may stand between date and time. The parsers accept any other character there as
-        // well.
+        // RFC 3339 allows a space between date and time. The parsers accept any other character there as well, so only
+        // a space is replaced.
         let text = match text.get(10..11) {
             Some(" ") => text.replacen(' ', "T", 1),
             Some("T" | "t") | None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! Numbers in the text of units, compared exactly where both are whole.
+//! Numbers in the text of units. Two whole numbers are compared exactly.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,25 +6,25 @@ use std::fmt;
 /// A number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Number {
-    /// A whole one, written without fraction and exponent.
+    /// A whole number, written without fraction and exponent.
     Whole(i128),
-    /// Any other; finite.
+    /// Any other finite number.
     Real(f64),
 }
 
 impl Number {
-    /// Reads a decimal number, with blanks around it, as JSON, CSV and programs write them.
+    /// Reads a decimal number as JSON, CSV and programs write it. White space around it is ignored.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text.trim_ascii()).ok()?;
         if let Ok(whole) = text.parse() {
             return Some(Self::Whole(whole));
         }
-        // Names such as `inf` are no numbers here, and digits are there in every number.
+        // The standard parser also accepts names such as `inf`, which are not numbers here.
         let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
         text.parse().ok().filter(|real: &f64| is_decimal && real.is_finite()).map(Self::Real)
     }
 
-    /// The order of the two numbers; between a whole and a real one with the precision of a double.
+    /// The order of the two numbers. A whole and a real number are compared with the precision of a double.
     pub(crate) fn cmp(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Whole(one), Self::Whole(other)) => one.cmp(&other),

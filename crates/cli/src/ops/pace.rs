@@ -8,10 +8,10 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The maximum number of steps between two checks.
 const MAX_STEPS: u64 = 4096;
 
-/// Batches of steps, each as long as the one before suggests.
+/// The sizes of batches of steps. Each follows from the time that the previous batch took.
 ///
-/// A batch has at most twice as many steps as the one before. So a delay with another cause has no lasting effect, and
-/// cheap first steps do not lead to a long batch.
+/// A batch has at most twice as many steps as the previous one, so cheap first steps do not lead to a long batch. It
+/// may have far fewer, and grows again within a few batches: a delay with another cause has no lasting effect.
 pub(super) struct Pace {
     steps: u64,
     began: Instant,

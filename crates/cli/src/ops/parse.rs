@@ -1,4 +1,5 @@
-//! `parse`: the [members](crate::json_member) of a JSON object become fields, or what a regular expression finds in a text.
+//! `parse`: the [members](crate::json_member) of a JSON object, or the named groups of a regular expression, become
+//! fields.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,15 +12,15 @@ use crate::file::model::ParseFormat;
 use crate::json_member::{Members, most_bytes};
 use crate::record::Record;
 
-/// Text whose members are read without asking for memory first: what they take is counted after it.
+/// The longest text whose members are read without a prior grant of memory; they are counted afterwards.
 const LITTLE: usize = 16 << 10;
 
-/// The start of a text that a failure shows.
+/// The number of bytes from the start of a text that a failure shows.
 const SHOWN: usize = 80;
 
 /// See the [module](self).
 pub(super) struct Parse {
-    /// For a text that is no JSON.
+    /// For a text that is not JSON.
     expression: Option<Expression>,
 }
 
@@ -33,8 +34,8 @@ struct Expression {
 }
 
 thread_local! {
-    /// The expression that the thread has matched last, by its id, with memory for the next match. A thread that matches with
-    /// an expression of its own takes no lock.
+    /// The expression that the thread matched last, by its id, with memory for the next match. The thread has its own
+    /// copy of the expression, so a match takes no lock.
     static LAST: RefCell<Option<(u64, Regex, CaptureLocations)>> = const { RefCell::new(None) };
 }
 
@@ -47,11 +48,11 @@ impl Parse {
         Self { expression }
     }
 
-    /// The most that the members of a text take.
+    /// The maximum number of bytes that the members of a text take.
     fn most_bytes(&self, text: usize) -> usize {
         match &self.expression {
             None => most_bytes(text),
-            // Groups may lie within others.
+            // Groups may nest, so each may cover the whole text.
             Some(expression) => text.saturating_mul(expression.regex.captures_len()),
         }
     }
@@ -91,7 +92,7 @@ impl Expression {
         Self { id: NEXT.fetch_add(1, Ordering::Relaxed), regex, names }
     }
 
-    /// The matches of the named groups that take part.
+    /// The matches of the named groups; a group that takes no part in the match has none.
     fn groups(&self, text: &[u8]) -> Result<Members, String> {
         LAST.with_borrow_mut(|last| {
             let (_, regex, found) = match last {
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_not_in_memory_stays_where_it_is() {
+    fn a_payload_that_is_not_in_memory_stays_outside() {
         let mut record = Record::line(b"line".to_vec());
         record.payload = Stream::of_bytes(br#"{"a": "stream"}"#.to_vec(), 0).into();
         let record = run(Parse::new(&ParseFormat::Json), record).unwrap();

@@ -1,4 +1,4 @@
-//! Limits the wait for something that may never come.
+//! Limits on waits that might never end.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use millstream_flow::{Cx, Failure};
 
 /// Tells whether to go on waiting.
 pub(crate) trait Patience {
-    /// The longest pause until this is asked again.
+    /// The longest pause until the next call.
     ///
     /// # Errors
     /// The reason why the wait is over.
     fn left(&self) -> Result<Duration, Failure>;
 }
 
-/// A unit waits until its stage's time limit, and no longer than its flow lasts.
+/// A unit waits until its stage's time limit passes or its flow ends.
 impl Patience for Cx<'_> {
     fn left(&self) -> Result<Duration, Failure> {
         self.check()?;

@@ -5,8 +5,8 @@
 //! content, never a part, whatever happens to this process. Data is not forced to the disk: after a loss of power, the
 //! remaining content depends on the file system.
 //!
-//! The temporary name is short and unique to the process, so that there is one even for a target whose name has the
-//! maximum length. If the process is killed, the next run removes the file ([`leftovers`]).
+//! The temporary name is short and unique to the process: even a target whose name has the maximum length can have one.
+//! If the process is killed, the next run removes the file ([`leftovers`]).
 
 use std::fs::File;
 use std::io;
@@ -64,7 +64,8 @@ impl Placing {
             match File::options().write(true).create_new(true).mode(permissions).open(&temporary) {
                 Ok(file) => return Ok((Self { temporary, target, put: false, listed: Some(listed) }, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !made_parents => {
-                    // Most folders exist when a file is written, and checking first would cost a call for every file.
+                    // Most folders exist when a file is written, and a check beforehand would cost a system call for
+                    // every file.
                     std::fs::create_dir_all(parent_of(&target))?;
                     made_parents = true;
                 }
@@ -110,9 +111,9 @@ impl Placing {
         &self.temporary
     }
 
-    /// Gives the file its name; an existing file of that name is renamed to `earlier`, in the same folder, and replaces
-    /// any file there. At every moment the target is one of the two files, and the earlier file has a name. Returns
-    /// whether there was such a file.
+    /// Gives the file its name. An existing file of that name is renamed to `earlier`, in the same folder, and replaces
+    /// any file there. At every moment, the target's name leads to one of the two files, and the earlier file has a
+    /// name. Returns whether there was an earlier file.
     ///
     /// # Errors
     /// The file system refuses; the target is unchanged, and the file may be given another name.
@@ -136,8 +137,8 @@ impl Drop for Placing {
         if !self.put
             && std::fs::remove_file(&self.temporary).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
         {
-            // Only the failure that led here is reported. The name stays listed, and its removal is tried again at the
-            // end of the run and by the next run.
+            // The file could not be removed. Only the failure that led here is reported; the name stays listed, and the
+            // end of the run and the next run try again to remove the file.
             std::mem::forget(self.listed.take());
         }
     }
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_file_that_has_both_names_already_loses_neither_content_nor_name() {
+    fn an_earlier_file_that_already_has_both_names_keeps_its_content_and_a_name() {
         let folder = tempfile::tempdir().unwrap();
         let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
         fs::write(&target, "old").unwrap();
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_not_set_aside_for_a_file() {
+    fn a_folder_is_not_renamed_for_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
         fs::create_dir(&target).unwrap();
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_without_a_rename_that_keeps_is_as_strict() {
+    fn without_a_rename_that_keeps_the_target_an_existing_target_is_kept_too() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::write(&from, "new").unwrap();

@@ -2,9 +2,10 @@
 //!
 //! The size comes from the open file. A file larger than its share of the byte budget stays a file, which later stages
 //! read a piece at a time ([`payload`](crate::payload)). For any other file, memory is granted before a byte is read,
-//! and the buffer is exactly as large as the file. A file that turns out longer (it grew, or the file system does not
-//! know its size, as in `/proc`) is read further in steps, each granted first, up to a limit; a shorter file gives a
-//! shorter payload. [`regular`](crate::regular) says which files are opened at all.
+//! and the buffer is exactly as large as the file. A file may turn out longer, because it grew or because the file
+//! system does not know its size, as in `/proc`. The rest is then read in steps, up to a limit, and memory is granted
+//! before each step. A shorter file gives a shorter payload. [`regular`](crate::regular) says which files are opened at
+//! all.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -21,8 +22,8 @@ use crate::file::template::{Field, Template};
 use crate::payload::{Payload, Stream};
 use crate::record::Record;
 
-/// The maximum number of bytes that a file may have beyond its size, unless the byte budget sets less: some files of
-/// the kernel have size 0 and no end.
+/// The maximum number of bytes that a file may have beyond its size, unless the byte budget sets a lower limit: some
+/// files of the kernel have size 0 and no end.
 const MAX_GROWTH: u64 = 64 << 20;
 
 /// The maximum number of bytes read between two checks of the time limit and of cancellation.
@@ -49,7 +50,7 @@ impl Read {
         let (file, found) = record.open(path).map_err(failed)?;
         let size = found.len();
         self.limit.admit(size, size, path)?;
-        // Until the read has succeeded, the record keeps its previous payload, which counts, too.
+        // Until the read has succeeded, the record keeps its previous payload, which counts as well.
         let held = record.held();
         if size > self.most_in_memory {
             cx.reserve(held + self.most_in_memory)?;
@@ -107,8 +108,8 @@ fn read_all(file: &File, size: u64, limit: Limit, held: u64, path: &Path, cx: &m
     read_on(file, payload, limit, held, path, cx)
 }
 
-/// Reads the bytes that a file has beyond its size. There are almost never any, and that is determined without growing
-/// the buffer.
+/// Reads the bytes that a file has beyond its size. There are almost never any; that is determined without growing the
+/// buffer.
 fn read_on(
     file: &File,
     mut payload: Vec<u8>,

@@ -1,11 +1,11 @@
-//! Templates that name files, rendered so that data cannot leave the folder the flow's author named.
+//! Templates that name files, rendered so that data cannot lead out of the folder that the flow's author named.
 //!
-//! In `path = "out/{name}"`, the author determines `out/`, and a URL, a line or a JSON member determines the rest. The
-//! rest `../../.ssh/authorized_keys`, or `/etc/passwd` if the template starts with the field, would leave the folder
-//! that the author means. So a component `..` to which data contributes is refused, and so is a path that is absolute
-//! because of data. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's own, and
-//! the author intends to write beside it or to read from it. Elsewhere they are data like any other field. The path of
-//! a file in an archive, and a line of a unit that was split, are always data.
+//! In `path = "out/{name}"`, the author determines `out/`, and a URL, a line or a JSON member determines the rest. A
+//! rest such as `../../.ssh/authorized_keys`, or `/etc/passwd` if the template starts with the field, would leave the
+//! folder that the author means. So a component `..` to which data contributes is refused, and so is a path that is
+//! absolute because of data. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's
+//! own, and the author intends to write beside it or to read from it. Elsewhere they are data like any other field. The
+//! path of a file in an archive, and a line of a unit that was split, are always data.
 //!
 //! The check is on the text: a symbolic link that already lies in the author's folder is followed as usual.
 
@@ -84,8 +84,8 @@ impl PathTemplate {
         self.template.constant().map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
     }
 
-    /// Whether a field's data lies in these bytes of the rendered path. Renders the path again, which is acceptable
-    /// since only paths with `..` need this.
+    /// Whether a field's data contributes to these bytes of the rendered path. This renders the path again, but only
+    /// paths with `..` need it.
     fn has_data_in(&self, record: &Record, bytes: &Range<usize>) -> Result<bool, Failure> {
         let mut found = false;
         self.template.render_marked(record, &mut Vec::new(), |field, range| {
@@ -99,8 +99,8 @@ impl PathTemplate {
     }
 }
 
-/// Whether the field's value is data rather than the unit's own path at the template's very start. An empty field
-/// counts as data, since it makes the text after it the start.
+/// Whether the field's value is data, rather than the unit's own path at the template's very start. An empty field
+/// counts as data, since the text after it becomes the start.
 fn is_data(field: &Field, range: &Range<usize>, record: &Record) -> bool {
     let own_path = range.start == 0 && !range.is_empty() && record.is_own_path(field);
     !own_path

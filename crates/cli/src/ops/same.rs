@@ -15,7 +15,7 @@ use super::failing::io_failure;
 use crate::payload::{PIECE, Payload};
 use crate::regular;
 
-/// The largest payload whose file is decompressed in one call; the thread's buffers are no larger.
+/// The largest payload whose file is decompressed in one call. The thread's buffers are no larger.
 const ONE_CALL: usize = 2 << 20;
 
 thread_local! {
@@ -36,7 +36,7 @@ pub(super) fn has_content(path: &Path, zstd: bool, payload: &Payload, cx: &Cx<'_
         Ok(opened) => opened,
         Err(error) => {
             use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
-            // There is something other than a regular file, or nothing.
+            // The path leads to something other than a regular file, or to nothing.
             let is_other = matches!(error.kind(), NotFound | NotADirectory | InvalidInput);
             return if is_other { Ok(false) } else { Err(failed(&error)) };
         }
@@ -58,7 +58,7 @@ pub(super) fn has_content(path: &Path, zstd: bool, payload: &Payload, cx: &Cx<'_
     is_made_of(decoder, payload, cx, |_| Ok(()))
 }
 
-/// Whether the file is one frame of this content; `None` if it does not say how large its content is.
+/// Whether the file is one frame of this content; `None` if the frame does not state the size of its content.
 fn in_one_call(file: &File, content: &[u8]) -> io::Result<Option<bool>> {
     WORKSHOP.with_borrow_mut(|(context, packed, unpacked)| {
         packed.clear();
@@ -74,7 +74,7 @@ fn in_one_call(file: &File, content: &[u8]) -> io::Result<Option<bool>> {
     })
 }
 
-/// Whether `reader` gives exactly the payload's content. An error of the reader counts as a difference, unless
+/// Whether `reader` yields exactly the payload's content. An error of the reader counts as a difference, unless
 /// `on_error` turns it into a failure.
 fn is_made_of(
     mut reader: impl Read,

@@ -1,4 +1,4 @@
-//! `set`: gives fields, or the payload, a value made from others.
+//! `set`: gives the payload or fields values that are made from other fields.
 
 use millstream_flow::{Cx, Failure};
 
@@ -21,7 +21,7 @@ impl Set {
 impl Op for Set {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let render = |template: &Template| template.render(record).map_err(|error| Failure::from(error).to_permanent());
-        // All values are computed from the unit as it came.
+        // All values are computed before any is set, from the unit as it arrived.
         let mut values = Vec::with_capacity(self.fields.len());
         for (name, template) in &self.fields {
             values.push((name.clone(), render(template)?));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_of_the_unit_as_it_came() {
+    fn values_come_from_the_unit_as_it_arrived() {
         let fields = |one: &str, two: &str| [("one".to_owned(), template(one)), ("two".to_owned(), template(two))];
         let record = run(Set::new(None, &fields("a{name}", "b{stem}")), Record::line(b"d/x.y".to_vec())).unwrap();
         let value =

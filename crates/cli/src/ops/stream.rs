@@ -1,7 +1,7 @@
-//! `stream`: a program of streams makes another payload of the payload's values.
+//! `stream`: a program of streams computes a new payload from the payload's values.
 //!
-//! The program reads the payload while it computes, so only the result, and the values that wait within its proven bounds, are in
-//! memory beside it. It has no access to files. Its clocks are checked with the flow file.
+//! The program reads the payload while it computes, so memory holds only the result and the values that the program
+//! buffers, within proven bounds. It has no access to files. Its clocks are checked when the flow file is.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -25,18 +25,18 @@ pub(super) struct Stream {
     max_bytes: u64,
 }
 
-/// Checks a program, and reads nothing.
+/// Checks a program without running it.
 ///
 /// # Errors
-/// The text is no program, or one without bounds.
+/// The text is not a program, or its buffers have no bounds.
 pub(crate) fn check(expression: &str) -> Result<(), Problem> {
     Checked::new(expression).map(drop)
 }
 
-/// The error at which a reading of the payload has stopped.
+/// The error that ended the reading of the payload, if one did.
 type Unread = Rc<RefCell<Option<io::Error>>>;
 
-/// A reading of the payload that keeps its error.
+/// A reader of the payload that keeps its error.
 struct Watched<R> {
     reader: R,
     unread: Unread,
@@ -64,7 +64,8 @@ impl Stream {
         self.program.run(move || Ok(Box::new(Watched { reader: payload.reader()?, unread: Rc::clone(&unread) })))
     }
 
-    /// Runs the program to its end; its values, each on a line. `held` is what the unit holds meanwhile.
+    /// Runs the program to its end; returns its values, each on a line. `held` is the number of bytes that the unit
+    /// holds meanwhile.
     fn result(
         &self,
         mut running: Running<Value>,

@@ -1,7 +1,8 @@
-//! A tally: a group of which only a number is kept, as long as its members join it.
+//! A tally: an open group of which only a number is kept.
 //!
-//! Groups by many keys lie all over the memory, and each member has to reach its own. So a tally is as small as it can be: it
-//! becomes a group like any other when it is closed, or when a member has more to tell than a number.
+//! Groups with many keys are scattered over the memory, and each member has to reach its own. So a tally is as small as
+//! possible. It becomes a full group when it is closed, or when a member joins from which more than a number must be
+//! kept.
 
 use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
 use crate::group::Group;
@@ -31,13 +32,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Whether a unit can be the first of a tally: nothing else of it has to be known later.
+    /// Whether a unit can be the first of a tally: nothing but its number is needed later.
     pub(crate) fn may_begin(first: &Record, spec: &GatherSpec) -> bool {
         let reduces = matches!(spec.reduce, Reduce::Count | Reduce::Number(_));
         reduces && spec.by != GatherBy::Parent && Self::takes(first) && first.place.is_none() && !first.is_piece()
     }
 
-    /// Whether a unit can join a tally that has begun: it has no dead letter of an earlier run.
+    /// Whether a unit can join a tally that has members: it stands for no dead letter of an earlier run.
     pub(crate) fn takes(member: &Record) -> bool {
         member.letters().next().is_none()
     }
@@ -47,7 +48,7 @@ impl Tally {
         Self { key: key.map(Vec::into_boxed_slice), count: 0, number: None, mode: None }
     }
 
-    /// Takes in a member, and its number if the tally is of numbers.
+    /// Adds a member, and its number if the tally folds numbers.
     ///
     /// # Errors
     /// The sum would be too large to be written exactly.
@@ -61,7 +62,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Whether it has a key without text.
+    /// Whether its key is empty.
     pub(crate) fn has_empty_key(&self) -> bool {
         self.key.as_deref().is_some_and(<[u8]>::is_empty)
     }
@@ -71,7 +72,7 @@ impl Tally {
         Group::weight_of(self.key.as_deref())
     }
 
-    /// The group that it is.
+    /// Turns it into a full group.
     pub(crate) fn into_group(self) -> Record {
         let Self { key, count, number, mode } = self;
         Record::of_tally(Group::of_tally(key.map(Vec::from), count, number), mode)
@@ -79,7 +80,7 @@ impl Tally {
 }
 
 impl Joined {
-    /// The group as a record, which it is from now on.
+    /// The group as a record; a tally becomes a full group first.
     pub(crate) fn record(&mut self) -> &mut Record {
         if !matches!(self, Self::Group(_)) {
             *self = Self::Group(Box::new(std::mem::take(self).into_record()));

@@ -1,8 +1,8 @@
 //! W3C trace context: programs and requests of a run belong to the trace in whose environment the run was started.
 //!
 //! The variable `TRACEPARENT` holds a trace and the span that started the run. Each attempt gets the same trace with a
-//! span id of its own, so a tracer tells attempts apart. Without the variable, or if it is not a trace context, nothing
-//! new is passed on.
+//! span id of its own, so a tracer tells attempts apart. If the variable is missing or is not a trace context, nothing
+//! is added to programs and requests.
 //!
 //! Source: [Trace Context, level 1](https://www.w3.org/TR/trace-context-1/).
 
@@ -38,7 +38,7 @@ impl Trace {
             text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         let is_id = |text: &str, digits: usize| is_hex(text, digits) && text.bytes().any(|byte| byte != b'0');
-        // Later versions begin with these parts and may have more.
+        // Later versions begin with these parts and may add more.
         let has_version = is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
         let is_trace = has_version && is_id(id, 32) && is_id(span, 16) && is_hex(flags, 2);
         is_trace.then(|| Self { id: id.to_owned(), flags: flags.to_owned() })
@@ -53,7 +53,7 @@ impl Trace {
 /// The context of an attempt that begins now, if the run belongs to a trace.
 pub(super) fn of_attempt() -> Option<String> {
     let trace = TRACE.as_ref()?;
-    // Relaxed: only the number itself counts.
+    // Relaxed: the numbers only have to differ.
     Some(trace.span(KEYS.hash_one(NUMBER.fetch_add(1, Ordering::Relaxed))))
 }
 

@@ -1,8 +1,8 @@
-//! A value that workers use in turns, each for the time of a write to a file.
+//! A value that workers use one at a time, each for the duration of a write to a file.
 //!
-//! With a mutex held during a write, one worker blocked in a pipe that is not read would also block all waiters, so
-//! that neither their time limits, nor an interrupt, nor the end of the run could reach them. Here a worker takes the
-//! value out of the lock, and the others wait within the patience of their units.
+//! If a mutex were held during a write, a worker blocked by a full pipe would block all waiters beyond their time
+//! limits, an interrupt and the end of the run. Here a worker takes the value out of the mutex, and the others wait
+//! within the patience of their units.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_does_not_end_is_given_up_on() {
+    fn a_wait_for_a_turn_ends_with_the_patience() {
         let turn = Turn::new(1);
         let taken = turn.take(&None).unwrap();
         assert!(turn.take(&None).is_err() && turn.try_take().is_none());

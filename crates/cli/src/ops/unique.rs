@@ -1,7 +1,7 @@
-//! `unique`: separates the first unit with a text from later units with the same text.
+//! `unique`: separates the first unit with a text from the later units with the same text.
 //!
 //! For each text, 16 bytes of its BLAKE3 hash are kept, so memory depends on the number of texts rather than on their
-//! length. A collision of two texts would take more units than any computer can process.
+//! length. No computer can process enough units to make a collision of two texts likely.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -54,13 +54,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_each_text_is_told_from_the_others() {
+    fn the_first_of_each_text_is_separated_from_the_others() {
         assert_eq!(unique("{line}", 3, &["a", "b", "a", "", "a", "b", ""]), Ok(3));
         assert_eq!(unique("{ext}", 2, &["a.x", "b.x", "c.y"]), Ok(2));
     }
 
     #[test]
-    fn a_text_beyond_the_limit_fails_and_those_before_it_are_known() {
+    fn a_text_beyond_the_limit_fails_and_earlier_texts_stay_known() {
         let error = unique("{line}", 2, &["a", "b", "a", "c"]).unwrap_err();
         assert_eq!(error, "more than 2 different texts have come: raise `max_keys`");
     }

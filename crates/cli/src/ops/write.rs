@@ -18,7 +18,7 @@ use crate::record::Record;
 pub(super) struct Write {
     path: PathTemplate,
     existing: IfExists,
-    /// The permissions, octal; if absent, they derive from the unit's own file.
+    /// The permissions, octal; without them, the new file gets those of the unit's own file.
     mode: Option<Template>,
 }
 
@@ -44,8 +44,8 @@ impl Write {
 impl Op for Write {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let path = self.path.render_file(record)?;
-        // This is checked before anything is written, so that a second run over the same input writes nothing; the
-        // decisive check is the rename that does not replace.
+        // This check comes before anything is written, so that a second run over the same input writes nothing. The
+        // decisive check is the rename, which does not replace a file.
         if self.existing != IfExists::Replace && path.symlink_metadata().is_ok() {
             return self.exists(&path);
         }
@@ -73,7 +73,7 @@ impl Op for Write {
 }
 
 impl Write {
-    /// The outcome if the file's name is taken already.
+    /// The outcome if the file's name is already taken.
     fn exists(&self, path: &Path) -> Result<(), Failure> {
         let what = match path.metadata() {
             Ok(found) if found.is_dir() => return Err(is_a_folder(path)),

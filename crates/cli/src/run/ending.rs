@@ -1,4 +1,4 @@
-//! The end of a run: its messages and files, and the exit status that sums it up.
+//! The end of a run: its messages, its files and its exit status.
 
 use millstream_command::screen::look::Look;
 use millstream_command::screen::out::{self, complain};
@@ -33,12 +33,12 @@ pub(super) struct Closing<'a> {
     pub(super) interrupted: bool,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
-    /// The reason why the run has halted by itself, if it has.
+    /// The reason why the run has halted of its own accord, if it has.
     pub(super) halted: Option<&'a Reason>,
     pub(super) letters: &'a DeadLetters,
     /// The number of letters that a retry did not reach.
     pub(super) kept: u64,
-    /// The number of entries that the walk has found and that are not units.
+    /// The entries that the walk has left out, in words.
     pub(super) left_out: Option<String>,
     pub(super) report_file: Option<&'a ReportFile>,
     /// Whether the table is printed.
@@ -104,7 +104,7 @@ impl Closing<'_> {
             written = false;
         }
         written &= tally.refused == 0;
-        // If units are left although none was given up on, an interrupt left them.
+        // If units are left although the run did not halt, an interrupt left them.
         let interrupted = self.interrupted
             || matches!(self.halted, Some(Reason::Output(Trouble::ReaderGone)))
             || report.left > 0 && self.halted.is_none();
@@ -120,7 +120,7 @@ impl Closing<'_> {
     }
 }
 
-/// The number of units left, and the places of those in flight when the flow was abandoned.
+/// The number of units left, and the whereabouts of those in flight when the flow was abandoned.
 fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     let units = text::counted(left, "unit");
     match abandoned.filter(|then| then.in_flight > 0) {
@@ -145,7 +145,7 @@ mod tests {
     use crate::screen::sample::snapshot;
 
     #[test]
-    fn what_is_left_is_told_with_numbers_that_add_up() {
+    fn the_message_about_units_left_has_numbers_that_add_up() {
         let mut then = snapshot();
         then.stages.truncate(1);
         (then.stages[0].running, then.stages[0].waiting) = (2, 4);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_what_did_not_end_accounts_for_every_unit() {
+    fn a_report_of_an_unfinished_flow_accounts_for_every_unit() {
         let now = snapshot();
         let report = Report::unfinished(&now);
         assert_eq!(report.units(), report.retired + report.dead_lettered + report.gathered + report.left);

@@ -1,8 +1,8 @@
-//! Reasons for a run to halt by itself: too many units were given up on, or nothing takes their outputs.
+//! Reasons for a run to halt of its own accord: too many units have failed for good, or standard output takes no more.
 //!
-//! A run that halts admits no unit and starts no stage's work any more. Running work goes on to its end, unless the
-//! policy says `now`; waiting units are left. The thread that notices stops admission and tells the stages
-//! ([`Halt::word`]) at once; the main loop releases the waiting units when no stage works any more.
+//! A run that halts admits no more units and starts no more work. Running work goes on to its end, unless the policy
+//! says `now`; waiting units are left. The thread that notices the reason stops admission and tells the stages
+//! ([`Halt::word`]) at once; the main loop abandons the waiting units once no stage is working.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -19,7 +19,7 @@ use crate::printer::Trouble;
 #[derive(Debug)]
 pub(super) struct Halt {
     policy: Option<HaltPolicy>,
-    /// The number of units that were given up on. Relaxed: only the count matters.
+    /// The number of units that have failed for good. Relaxed: only the count matters.
     dead: AtomicU64,
     word: Arc<AtomicBool>,
     run: OnceLock<(Control, Sender<Event>)>,
@@ -28,9 +28,9 @@ pub(super) struct Halt {
 /// The reason why a run has halted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Too many units were given up on.
+    /// Too many units have failed for good.
     Failures {
-        /// How many.
+        /// Their number.
         dead: u64,
         /// Whether running work was ended.
         now: bool,
@@ -55,7 +55,7 @@ impl Halt {
         assert!(first, "a run has one halt");
     }
 
-    /// Notes that a unit was given up on.
+    /// Notes that a unit has failed for good.
     pub(super) fn dies(&self) {
         let Some(policy) = self.policy else { return };
         let dead = self.dead.fetch_add(1, Ordering::Relaxed) + 1;

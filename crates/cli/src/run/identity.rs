@@ -1,4 +1,4 @@
-//! The identity of a run in its report, by which kept reports are told apart.
+//! The identity of a run in its report, which distinguishes it from other reports.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,12 +1,12 @@
 //! The signals that ask a run to end, while it runs.
 //!
-//! The first signal stops admission, the second abandons the units in flight. Both are done here, on a thread that
-//! waits for nothing but signals. The main loop gets an event, and within a second leaves behind the stages that have
+//! The first signal stops admission; the second abandons the units in flight. Both happen here, on a thread that waits
+//! for nothing but signals. The main loop gets an event, and within a second it no longer waits for stages that have
 //! not ended. If the loop itself is blocked, for example by a stopped terminal, the process ends after five seconds
 //! ([`end_soon`]).
 //!
-//! Once the loop is over, a signal has its usual effect again, since the report may wait for a pager that does not
-//! read.
+//! Once the loop is over, signals have their usual effect again, since writing the report may block on a pager that
+//! does not read.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::dead_letters::DeadLetters;
 use crate::leftovers;
 use crate::steer::SocketFile;
 
-/// Hears the signals until it is dropped.
+/// Handles the signals until it is dropped.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     over: Arc<AtomicBool>,
@@ -40,9 +40,9 @@ impl Interrupts {
     /// The system refuses a handler or a thread.
     pub(super) fn heed(events: Sender<Event>, control: Control, letters: Arc<DeadLetters>) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        // Ignored signals are noted before the handlers are set; later calls could not recognise them.
+        // Which signals are ignored must be read before the handlers are set: afterwards, it cannot be recognised.
         let ending: Vec<_> = signals::ending().collect();
-        // This comes first, so that a signal is heard from the moment it has a handler.
+        // The receiver exists before the handlers, so that no signal is lost.
         let mut signals = Signals::new(&ending)?;
         for &signal in &ending {
             flag::register_conditional_default(signal, Arc::clone(&over))?;
@@ -68,7 +68,7 @@ impl Interrupts {
         Ok(Self { over, socket })
     }
 
-    /// A run that cannot end in its own way removes this socket, too.
+    /// Removes this socket as well if the process has to end early.
     pub(super) fn remove(&self, socket: SocketFile) {
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
     }

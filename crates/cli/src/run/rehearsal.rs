@@ -1,9 +1,9 @@
-//! `run --dry-run`: tells what each stage would do with the first units, and does nothing.
+//! `run --dry-run`: shows what each stage would do with the first units, and changes nothing.
 //!
 //! Ops without effects run: they read files, compute fields and decide conditions. Ops with effects (programs,
-//! requests, writing) are told instead. Their results are not known, so texts that depend on them are shown with their
-//! fields as the flow file writes them. One unit is in flight at a time, in an engine flow without needs, retries and
-//! time limits.
+//! requests, writes) are only described. Their results are unknown, so a text that depends on them is shown with its
+//! fields as they are written in the flow file. One unit is in flight at a time, in an engine flow without needs,
+//! retries and time limits.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -49,13 +49,13 @@ struct Rehearsed {
     /// The stages that the unit has passed, and whether one of them would have had an effect.
     been: Vec<String>,
     effects: bool,
-    /// Whether the rest of its way is unknown.
+    /// Whether the rest of its path is unknown.
     ends: bool,
     /// The unit of which this one is a copy, as it was at that moment.
     whole: Option<Arc<Rehearsed>>,
 }
 
-/// The name under which a field set by stages is noted as unknown; `None` for other fields.
+/// The name under which a field that stages set is noted as unknown; `None` for other fields.
 fn source_of(field: &Field) -> Option<String> {
     match field {
         Field::Blake3 | Field::Shard => Some("blake3".to_owned()),
@@ -95,7 +95,7 @@ impl Rehearsed {
         self.later.remove("size");
     }
 
-    /// The template's text; unknown fields are shown as they stand in the template.
+    /// The template's text, with unknown fields as they are written in the template.
     fn render(&self, template: &Template) -> Result<Vec<u8>, Failure> {
         if self.has_later(template) {
             return Ok(template.render_known(&Known(self)));
@@ -143,7 +143,7 @@ struct Stage {
     otherwise: Option<String>,
 }
 
-/// Tells what the flow would do with the first `most` units, and returns the exit status.
+/// Shows what the flow would do with the first `most` units, and returns the exit status.
 pub(super) fn rehearse(args: &RunArgs, most: usize) -> ExitCode {
     exit(try_rehearse(args, most))
 }
@@ -168,7 +168,7 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     }));
     let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
     if printed.is_ok() && count == most {
-        // Whether there are more units would be known only when the source gives one.
+        // Asking the source whether there are more units could block.
         let more = most.saturating_mul(10);
         *printed = out::print(&format!(
             "… the first {}; `--dry-run={more}` tells of more\n",
@@ -279,7 +279,7 @@ impl Stage {
         }
         unit.been.push(self.name.clone());
         unit.record.filtered = false;
-        // The op may have run on the unit in an earlier round.
+        // The op may have run on the unit in an earlier round, and must run again.
         unit.record.done_by = 0;
         Ok(())
     }
@@ -326,8 +326,8 @@ impl Stage {
         }))
     }
 
-    /// The rules by which copies become their unit again. A piece of another kind goes on by itself, since it came
-    /// alone.
+    /// The rules by which copies become their unit again. A piece of another kind goes on alone, since the rehearsal
+    /// makes only the first piece.
     fn gather_copies(self, printed: Printed) -> Gather<Rehearsed, Rehearsed> {
         let OpSpec::Gather(spec) = self.spec.clone() else { unreachable!("no other op gathers") };
         let is_partial = spec.partial;
@@ -409,7 +409,7 @@ impl Stage {
             }
             (OpSpec::Filter { when }, of) if unit.is_open(when) => {
                 let of = of.unwrap_or_else(|| "earlier stages".to_owned());
-                return Ok(Some(format!("depends on the result of {of}; taken to hold")));
+                return Ok(Some(format!("depends on the result of {of}; taken to be true")));
             }
             (OpSpec::Unique { by, .. }, of) if unit.has_later(by) => {
                 let of = of.unwrap_or_else(|| "earlier stages".to_owned());
@@ -444,7 +444,7 @@ impl Stage {
         Ok(Some(told))
     }
 
-    /// Goes on with the first piece.
+    /// Continues with the first piece.
     fn split(&self, unit: &mut Rehearsed, cx: &mut Cx<'_>) -> Result<String, Failure> {
         let first = self.op.open(&mut unit.record, cx)?.next().transpose()?;
         let OpSpec::Split(spec) = &self.spec else { unreachable!("no other op splits") };
@@ -455,12 +455,12 @@ impl Stage {
         let told = format!("{}; the first: {}", each(&spec.by), shown_bytes(&first.shown_text()));
         unit.record = first;
         unit.payload_is_known();
-        // The same stage could split the pieces again without end.
+        // In a cycle, the stage could split its pieces forever; the effect ends the unit's second visit.
         unit.effects = true;
         Ok(told)
     }
 
-    /// Sets fields of which some are not known.
+    /// Sets fields, some of which are unknown.
     fn set_later(
         &self,
         unit: &mut Rehearsed,
@@ -525,18 +525,18 @@ impl Stage {
             OpSpec::Filter { .. } | OpSpec::Unique { .. } => {
                 let (no, yes) = match self.spec {
                     OpSpec::Unique { .. } => ("not the first", "the first"),
-                    _ => ("does not hold", "holds"),
+                    _ => ("false", "true"),
                 };
-                let (holds, exit) = if record.filtered { (no, &self.otherwise) } else { (yes, &self.next) };
+                let (result, exit) = if record.filtered { (no, &self.otherwise) } else { (yes, &self.next) };
                 let to = exit.as_ref().map_or_else(|| "leaves the flow".to_owned(), |stage| format!("on to {stage}"));
-                format!("{holds}: {to}")
+                format!("{result}: {to}")
             }
             _ => "as expected".to_owned(),
         }
     }
 }
 
-/// Goes on with a group of the unit alone.
+/// Continues with a group of this unit alone.
 fn gather(unit: &mut Rehearsed, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<String, Failure> {
     let known = unit.payload_of.is_none();
     unit.record = ops::gather::alone(&unit.record, spec, cx)?;

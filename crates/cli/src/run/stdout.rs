@@ -18,8 +18,8 @@ const STREAMS: [&[u8]; 8] = [
     b"/dev/console",
 ];
 
-/// Whether stages write to the terminal that shows the progress: their output would tear a picture that is drawn over
-/// itself.
+/// Whether stages write to the terminal that shows the progress. Their output would break up a frame that is redrawn in
+/// place.
 #[expect(clippy::disallowed_methods, reason = "nothing is written")]
 pub(super) fn is_shared_terminal(file: &FlowFile) -> bool {
     io::stderr().is_terminal()

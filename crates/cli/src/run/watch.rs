@@ -17,10 +17,10 @@ use crate::serve::feed::Feed;
 
 /// The time between two updates of the progress.
 const TICK: Duration = Duration::from_millis(100);
-/// The time after which a run whose standard output is not read says that it waits for the reader.
+/// The time after which a run reports that its standard output is not read.
 const LONG: Duration = Duration::from_secs(2);
-/// The time that an abandoned flow has to end: longer than draining allows running code, and shorter than the one
-/// second within which a second signal ends a run.
+/// The time that an abandoned flow has to end: longer than running code is allowed, and less than the second within
+/// which a second signal must end a run.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// An event of a run.
@@ -32,7 +32,7 @@ pub(super) enum Event {
     Stopped(Box<Snapshot>),
     /// A request at the control socket stops admission; contains the flow's state just before.
     Asked(Box<Snapshot>),
-    /// The run has halted by itself.
+    /// The run has halted of its own accord.
     Halted(Reason),
     /// A second signal abandons the units in flight; contains the flow's state just before.
     Abandoned(Box<Snapshot>),
@@ -49,7 +49,7 @@ pub(super) struct Ending {
     pub(super) report: Option<Box<Report>>,
     /// Whether a signal has stopped admission.
     pub(super) interrupted: bool,
-    /// The run has halted by itself.
+    /// The run has halted of its own accord.
     pub(super) halted: Option<Reason>,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
@@ -67,8 +67,8 @@ pub(super) struct Waits {
     pub(super) machine: Arc<Machine>,
 }
 
-/// Watches a flow to its end. `total` tells the number of units that will be admitted, if it is known; `drain` is called
-/// once, when nothing more is to be admitted, and makes [`Event::Drained`] come when all units have left.
+/// Watches a flow to its end. `total` returns the number of units that will be admitted, if it is known. `drain` is
+/// called once, when admission has ended, and causes [`Event::Drained`] when all units have left.
 pub(super) fn watch(
     control: &Control,
     events: &Receiver<Event>,
@@ -106,7 +106,7 @@ pub(super) fn watch(
             }
             Ok(Event::Stopped(now)) => {
                 ending.interrupted = true;
-                // The message has to be true by the time it is read.
+                // The message must be true when it is read.
                 control.stop();
                 waits.machine.end();
                 screen.say(&format!(
@@ -150,15 +150,15 @@ pub(super) fn watch(
                 break;
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // The flow and the signals' thread hold senders for as long as the process lives.
+            // Unreachable in practice: the flow and the signals thread have senders as long as the process lives.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if give_up.is_some_and(|moment| Instant::now() >= moment) {
             break;
         }
         let now = control.snapshot();
-        // Units that were sent back because the machine is busy would wait for a long time; units in a pause before a
-        // retry come back.
+        // After an interrupt, units that were sent back because the machine is busy might wait for a long time, so the
+        // run gives up on them. Units in a pause before a retry come back soon.
         let only_pauses = now.in_flight > 0 && now.in_flight == now.delayed;
         let given_up = ending.interrupted && waits.machine.has_sent_back() && only_pauses;
         idle = if given_up { idle + 1 } else { 0 };
@@ -166,7 +166,7 @@ pub(super) fn watch(
             control.abandon();
         }
         if ending.halted.is_some() && now.stages.iter().all(|stage| stage.running == 0) {
-            // Waiting units have nothing left to wait for.
+            // No stage works any more, so the waiting units will not run.
             control.abandon();
         }
         if unread.is_long(&waits.printer) {
@@ -179,7 +179,7 @@ pub(super) fn watch(
         if let Some(short) = short.as_ref().filter(|_| !busy) {
             screen.say(&format!("programs wait for the machine: {short}"));
         }
-        // A limit that is reached now and then is reported once.
+        // A limit that is reached repeatedly is reported once.
         busy |= short.is_some();
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
@@ -254,14 +254,14 @@ impl Unread {
 /// Detects that units wait for fibers and the system provides none.
 #[derive(Debug, Default)]
 struct Refused {
-    /// The latest look.
+    /// The moment of the latest check.
     looked: Option<Instant>,
     told: bool,
 }
 
 impl Refused {
-    /// The reason why no fiber was started, if units of a stage lack nothing else and none of them runs; returned only
-    /// once.
+    /// The reason why no fiber could be started, if a stage has granted units and none of them runs. It is returned
+    /// only once.
     fn reason(&mut self, control: &Control, now: &Snapshot) -> Option<String> {
         let stands = now.stages.iter().any(|stage| stage.granted > 0 && stage.running == 0 && stage.workers_busy == 0);
         if self.told || !stands || self.looked.is_some_and(|looked| looked.elapsed() < LONG) {
@@ -274,8 +274,8 @@ impl Refused {
     }
 }
 
-/// The places of a flow's units in flight, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The numbers add
-/// up to the number in flight.
+/// The whereabouts of a flow's units in flight, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The numbers
+/// add up to the number in flight.
 pub(super) fn whereabouts(now: &Snapshot) -> String {
     let mut places: Vec<String> = now
         .stages
@@ -308,7 +308,7 @@ mod tests {
     use crate::screen::sample::snapshot;
 
     #[test]
-    fn units_are_told_stage_by_stage() {
+    fn units_are_listed_stage_by_stage() {
         let mut now = snapshot();
         for (stage, (running, waiting)) in now.stages.iter_mut().zip([(0, 0), (1, 0), (0, 2), (3, 4)]) {
             (stage.running, stage.waiting) = (running, waiting);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn units_outside_of_stages_are_told_too() {
+    fn units_between_stages_are_listed_too() {
         let mut now = snapshot();
         now.stages.iter_mut().for_each(|stage| (stage.running, stage.waiting) = (0, 0));
         now.stages[0].running = 2;

@@ -9,8 +9,8 @@
 //!   held by disk: 10 units wait for it in write
 //! ```
 //!
-//! The picture is never wider or higher than the terminal: the least important columns are left out first, then stages
-//! with nothing to do.
+//! The picture is never wider or higher than the terminal: it omits the least important columns first, then idle
+//! stages.
 
 use millstream_command::screen::line::Line;
 use millstream_command::screen::look::{Look, Paint};
@@ -19,8 +19,8 @@ use millstream_flow::{Phase, Snapshot, StageSnapshot};
 
 use super::meter::Pace;
 
-/// The number of lines of a frame beside those of the stages: title, heading, units in flight, and what limits the
-/// flow.
+/// The number of lines of a frame in addition to those of the stages: title, heading, units in flight, and the
+/// bottleneck.
 const OTHER_LINES: usize = 4;
 const BAR_COLUMNS: usize = 14;
 /// Names are cut to this many columns before a column of numbers is left out.
@@ -42,7 +42,7 @@ pub(crate) fn frame(snapshot: &Snapshot, pace: &Pace, look: Look) -> Vec<String>
     lines
 }
 
-/// A word for the phase a flow is in.
+/// A word for a phase of a flow.
 pub(crate) fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Ready => "ready",
@@ -135,7 +135,7 @@ impl Layout {
         while layout.width() > room {
             layout.name = name.min(NAME_COLUMNS);
             if layout.width() <= room {
-                // The name gave up more columns than necessary.
+                // The name was cut more than necessary.
                 layout.name += (room - layout.width()).min(name - layout.name);
             } else if layout.bar > 0 {
                 layout.bar = 0;

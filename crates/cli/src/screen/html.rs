@@ -17,7 +17,7 @@ pub(crate) fn html(run: &RunReport<'_>) -> String {
     page::frozen(&data(run, gathered), &plain(run.report))
 }
 
-/// The data of the page, as JSON. `gathered` tells of the stages' gathered files.
+/// The data of the page, as JSON. `gathered` has a line for each gathered file.
 pub(crate) fn data(run: &RunReport<'_>, gathered: impl Iterator<Item = String>) -> String {
     let data = format!("{{{},\"report\":{}}}", run.page, report(run, gathered));
     shown::json(&data).into_owned()

@@ -22,7 +22,7 @@ use serde_json::{Value, json as value};
 use super::run_report::RunReport;
 use crate::ops::{Fate, Gathered};
 
-/// The report as indented JSON with a line end after it.
+/// The report as indented JSON, with a newline at the end.
 pub(crate) fn json(run: &RunReport<'_>) -> String {
     let report = run.report;
     let mut object = serde_json::to_value(report).expect("a report has only string keys and plain numbers");

@@ -1,8 +1,8 @@
 //! Rates from successive snapshots, and an estimate of the remaining time.
 //!
-//! A snapshot holds totals, but users want to see how fast these grow *now*. [`Meter`] keeps the totals of the last few
-//! seconds and divides. The estimate is given only if the number of units that will come is known, because the source
-//! told it in advance or has ended. Any other estimate would be a guess that looks like knowledge.
+//! A snapshot contains totals, but users want to see how fast these grow *now*. [`Meter`] keeps the totals of the last
+//! few seconds and computes rates from them. There is an estimate only if the number of units to come is known, because
+//! the source stated it in advance or has ended. Any other estimate would be a guess that looks like knowledge.
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ impl Sample {
     }
 }
 
-/// The reading of a [`Meter`]: units per second, and the remaining time if it can be known.
+/// The reading of a [`Meter`]: units per second, and the remaining time if it can be estimated.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Pace {
     /// Units that leave the flow, per second.
@@ -73,13 +73,13 @@ impl Meter {
     /// Adds the next snapshot; `total` is the total number of units that will be admitted, if it is known.
     pub(crate) fn read(&mut self, snapshot: &Snapshot, total: Option<u64>) -> Pace {
         let now = Sample::of(snapshot);
-        // The front sample stays until the next one is old enough to replace it, so the window never gets too short.
+        // The first sample stays until the second is old enough to replace it, so the window never gets too short.
         while self.samples.get(1).is_some_and(|next| now.wall_ns.saturating_sub(next.wall_ns) >= WINDOW_NS) {
             self.samples.pop_front();
         }
         let from = self.samples.front().unwrap_or(&now);
         let mut pace = Pace::between(from, &now);
-        // Pieces of units are units, too, and their number grows as the run goes on.
+        // Pieces of units are units as well, and their number grows during the run.
         pace.total = total.map(|total| total.saturating_add(snapshot.split));
         if let Some(total) = pace.total {
             let left = total.saturating_sub(now.gone);

@@ -57,12 +57,12 @@ enum Begins {
     WithTheTotal,
 }
 
-/// Other writers to the terminal while a flow runs. Their text would tear a picture that is drawn over itself.
+/// Other writers to the terminal while a flow runs. Their text would break up a frame that is redrawn in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
     /// Nothing.
     Nothing,
-    /// Programs of a stage write to the terminal; plain lines mix with their text.
+    /// Programs of a stage write to the terminal, so plain lines are used.
     Output,
     /// The user types the units on the terminal.
     Typing,

@@ -40,7 +40,7 @@ enum Form {
     Html,
 }
 
-/// A page's file that can be written, as far as can be known in advance.
+/// The file of a page, which can be written as far as a check in advance can tell.
 #[derive(Debug, Clone)]
 pub(crate) struct Html(PathBuf);
 
@@ -65,7 +65,7 @@ impl Html {
     }
 }
 
-/// A report file that can be written, as far as can be known in advance.
+/// The file of a report, which can be written as far as a check in advance can tell.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportFile {
     path: PathBuf,

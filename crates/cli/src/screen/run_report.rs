@@ -21,7 +21,7 @@ pub(crate) struct RunReport<'a> {
     pub identity: &'a Identity,
     /// The number of units that had left the flow, over time.
     pub throughput: &'a Throughput,
-    /// Why units dead-lettered.
+    /// The causes of dead letters.
     pub causes: &'a Groups,
     /// The changes from outside.
     pub steered: &'a Steered,
@@ -37,7 +37,7 @@ pub(crate) struct RunReport<'a> {
     pub page: &'a str,
 }
 
-/// The end of a run in words, which do not embellish it.
+/// The end of a run in words. A failure is never called complete.
 pub(crate) fn outcome(report: &Report) -> String {
     let ended = match report.outcome {
         Outcome::Complete => "complete",

@@ -7,7 +7,7 @@ use millstream_flow::{Quantiles, Report, StageReport};
 
 use super::run_report::outcome;
 
-/// The whole report, ready to be printed, with a line end after its last line.
+/// The whole report, ready to be printed, with a newline at the end.
 ///
 /// ```text
 /// archive: complete in 42.1 s, 12,400 units retired, 295/s
@@ -48,7 +48,7 @@ pub(crate) fn headline(report: &Report) -> String {
     )
 }
 
-/// The equation of unit counts that holds for every run.
+/// The equation of unit counts, which is true of every run.
 pub(crate) fn conservation(report: &Report) -> String {
     let split = match report.split {
         0 => String::new(),
@@ -164,7 +164,7 @@ fn resources(report: &Report, look: Look) -> Table {
     table
 }
 
-/// The table's lines, each with a line end and without the spaces that fill its last column.
+/// The table's lines, each with a newline and without trailing spaces.
 fn trimmed(table: &Table) -> String {
     table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
@@ -180,7 +180,7 @@ fn bare(heading: &[&str], look: Look) -> Table {
     table
 }
 
-/// Cells of which the first and the last hold words, and the others numbers.
+/// Cells, aligned for words in the first and the last column and for numbers in the others.
 fn aligned(cells: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let cells: Vec<_> = cells.into_iter().collect();
     let last = cells.len() - 1;

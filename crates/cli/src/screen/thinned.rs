@@ -1,6 +1,6 @@
-//! Samples over the time of a run: as many as a picture can show, however long the run is.
+//! Samples over the time of a run: no more than a picture can show, however long the run is.
 
-/// A sample that knows its moment.
+/// A sample with a time.
 pub(crate) trait Timed {
     /// Seconds since the start.
     fn at_s(&self) -> f64;
@@ -27,7 +27,7 @@ impl<T: Timed> Thinned<T> {
         self.samples.last().is_none_or(|last| at_s >= last.at_s() + self.spacing_s)
     }
 
-    /// Takes a sample, unless the last one is too young.
+    /// Takes a sample, unless the previous one is too recent.
     pub(crate) fn note(&mut self, sample: T) {
         if !self.is_due(sample.at_s()) {
             return;
@@ -44,7 +44,7 @@ impl<T: Timed> Thinned<T> {
         }
     }
 
-    /// Takes the sample of the run's end, however young the last one is.
+    /// Takes the sample of the run's end, however recent the previous one is.
     pub(crate) fn end(&mut self, sample: T) {
         while self.samples.last().is_some_and(|last| last.at_s() >= sample.at_s()) {
             self.samples.pop();

@@ -35,12 +35,12 @@ impl Default for Throughput {
 }
 
 impl Throughput {
-    /// Takes a sample, unless the last one is too young.
+    /// Takes a sample, unless the previous one is too recent.
     pub(crate) fn note(&mut self, sample: Sample) {
         self.0.note(sample);
     }
 
-    /// Takes the totals of the run's end, however young the last sample is.
+    /// Takes the totals of the run's end, however recent the previous sample is.
     pub(crate) fn end(&mut self, sample: Sample) {
         self.0.end(sample);
     }

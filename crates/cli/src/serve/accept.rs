@@ -9,7 +9,7 @@ pub(super) fn format(accept: Option<&str>) -> Format {
     if quality(accept, "text", "plain") > open { Format::Prometheus } else { Format::OpenMetrics }
 }
 
-/// Returns the quality of a media type, taken from the most specific range that contains it.
+/// Returns the quality of a media type, according to the most specific range that contains it.
 fn quality(accept: &str, kind: &str, name: &str) -> f32 {
     let mut found = (0, 0.0);
     for range in accept.split(',') {

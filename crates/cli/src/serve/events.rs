@@ -1,7 +1,7 @@
 //! The stream of states to one client, as server-sent events.
 //!
-//! Each client has a socket buffer and one event in transit. A client that does not read for [`PATIENCE`] is cut off;
-//! its browser reconnects.
+//! Each client has a socket buffer and at most one event in transit. A client that does not read for [`PATIENCE`] is
+//! disconnected; its browser reconnects.
 
 use std::fmt::Write as _;
 use std::io;
@@ -19,7 +19,7 @@ use super::server::MAX_CONNECTIONS;
 const MAX_STREAMS: usize = MAX_CONNECTIONS - 8;
 /// The time that a client may leave an event unread.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time without news after which the server sends a keep-alive, which also detects a client that is gone.
+/// The time without a new state after which the server sends a keep-alive, which also detects a client that is gone.
 const QUIET: Duration = Duration::from_secs(15);
 
 /// The number of open streams.

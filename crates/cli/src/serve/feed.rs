@@ -1,5 +1,5 @@
-//! The state of a run as the page shows it. A state is made at most twice a second, whatever the number of clients; the
-//! last state is also in the frozen page.
+//! The states of a run that the page shows. A state is made at most twice a second, whatever the number of clients; the
+//! frozen page contains the last one.
 //!
 //! The main loop [notes](Feed::note) its snapshots here. A state is a list of members, each rendered as JSON once. A
 //! client receives the members that have changed since its last state. A client that does not keep up misses
@@ -67,7 +67,7 @@ struct Inner {
     history: History,
 }
 
-/// The facts about a run that its flow does not know.
+/// The facts about a run that are not part of its flow.
 #[derive(Debug)]
 pub(crate) struct Beside {
     pub(crate) causes: Arc<Causes>,
@@ -86,7 +86,7 @@ pub(super) struct News {
 /// The names of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'a> {
-    /// Its own.
+    /// The name of the run.
     pub(crate) run: &'a str,
     /// The name by which a command line reaches the run, quoted for a shell; `None`: no command can reach it.
     pub(crate) reach: Option<&'a str>,
@@ -107,7 +107,7 @@ impl Feed {
         Self::of(flow, begin, is_live, EVERY_NS, causes, audit, Some(readmission))
     }
 
-    /// A feed about a finished run that is shown again. Each of its snapshots counts, however short the run was.
+    /// A feed about a finished run that is shown again. It takes every snapshot, however short the run was.
     pub(crate) fn recorded(plan: &Plan, begin: &Snapshot) -> Self {
         let place = |name: &String| plan.stages.iter().position(|stage| stage.name == *name);
         let stages = plan.stages.iter().map(|stage| {
@@ -139,7 +139,7 @@ impl Feed {
         Self { flow, is_live, causes, audit, readmission, every_ns, inner, changed: Condvar::new() }
     }
 
-    /// Takes a snapshot from the main loop. `total` is the total number of units that the run will admit, if known.
+    /// Takes a snapshot from the main loop. `total` is the number of units that the run will admit, if it is known.
     pub(crate) fn note(&self, now: &Snapshot, total: Option<u64>) {
         let mut inner = self.inner();
         if now.wall_ns >= inner.next_ns {
@@ -168,7 +168,7 @@ impl Feed {
         format!("{{{},\"steerable\":{steerable},\"lanes\":{lanes}}}", self.flow)
     }
 
-    /// The facts, with the lanes of the whole run, and the last state, as members of a JSON object.
+    /// The facts and the last state, with the lanes of the whole run, as members of a JSON object.
     pub(crate) fn frozen(&self) -> String {
         let inner = self.inner();
         let state: Vec<String> = inner.state.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
@@ -176,7 +176,7 @@ impl Feed {
         format!("\"flow\":{{{flow},\"steerable\":false,\"lanes\":{lanes}}},\"state\":{{{}}}", state.join(","))
     }
 
-    /// Waits for a state newer than number `seen`; `None` if there is none in time.
+    /// Waits for a state newer than number `seen`; `None` if none is made in time.
     pub(super) fn after(&self, seen: u64, time: Duration) -> Option<News> {
         let waits = |inner: &mut Inner| inner.version <= seen && !inner.over;
         let inner = self.inner();

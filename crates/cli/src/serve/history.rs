@@ -1,4 +1,4 @@
-//! The course of the whole run as a page shows it: the departures, the waits by cause, and each stage's queue.
+//! The history of the whole run that a page shows: the departures, the waits by cause, and each stage's queue.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::screen::thinned::{Thinned, Timed};
 
 /// The maximum number of moments that are kept: a picture shows no more, and a frozen page stays small.
 const MAX_MOMENTS: usize = 120;
-/// The maximum number of resources that are shown separately; in a flow with more, the rest is shown as one.
+/// The maximum number of resources that are shown separately; any others are shown as one.
 const MAX_NAMES: usize = 24;
 
 /// The run at one moment.
@@ -56,7 +56,7 @@ impl History {
         Self { names, moments }
     }
 
-    /// Takes a snapshot, unless the last one is too young.
+    /// Takes a snapshot, unless the previous one is too recent.
     pub(super) fn note(&mut self, now: &Snapshot) {
         if self.moments.is_due(at_s(now)) {
             self.moments.note(self.moment(now));

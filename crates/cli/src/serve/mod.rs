@@ -4,10 +4,10 @@
 //! foreign host names ([`host`]), reads requests within limits ([`request`]), and drops a peer that does not read its
 //! answer ([`response`]).
 //!
-//! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow and then its
-//! states as server-sent events ([`events`]) from one [`feed`]. With a [`token`], it posts settings and has dead
-//! letters run again ([`steering`]); without one it asks what settings would do ([`whatif`]). The page of a finished
-//! run contains its data ([`recorded`]).
+//! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow, and then
+//! its states, as server-sent events ([`events`]) from one [`feed`]. With a [`token`], it can change settings and run
+//! dead letters again ([`steering`]). Without one, it can ask what settings would do ([`whatif`]). The page of a
+//! finished run contains its data ([`recorded`]).
 
 mod accept;
 pub(crate) mod args;
@@ -65,7 +65,7 @@ pub(crate) enum NotServed {
         /// The reason.
         why: String,
     },
-    /// The token file holds no valid token.
+    /// The token file contains no valid token.
     #[error("--page-token-file {}: {why}", shown::path(path))]
     TokenFile {
         /// The file.

@@ -35,7 +35,7 @@ pub(super) fn with_data(data: &str, plain: &str) -> String {
 /// The page as one self-contained file that opens no connection. `data` is JSON; `plain` is the markup that a reader
 /// without scripts sees.
 pub(crate) fn frozen(data: &str, plain: &str) -> String {
-    // The browser runs the page's own script, takes its own style, and opens no connection.
+    // The policy allows the page's own script and style, and no connection.
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     let head = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; \
@@ -47,9 +47,9 @@ pub(crate) fn frozen(data: &str, plain: &str) -> String {
     filled(&html, data, plain, &format!("<script>{SCRIPT}</script>\n"))
 }
 
-/// A document with data, with markup for readers without scripts, and with an end of its body.
+/// A document with data, with markup for readers without scripts, and with `end` before the end of its body.
 fn filled(html: &str, data: &str, plain: &str, end: &str) -> String {
-    // In JSON, this character occurs only in strings; escaped, no text of a unit can end the element.
+    // In JSON, this character occurs only in strings. Escaping it prevents a unit's text from ending the element.
     let data = data.replace('<', "\\u003c");
     let end = format!("<script type=\"application/json\" id=\"frozen\">{data}</script>\n{end}</body>");
     html.replacen("</body>", &end, 1).replacen("<body>\n", &format!("<body>\n<noscript>{plain}</noscript>\n"), 1)

@@ -1,5 +1,5 @@
-//! Serves the page of a finished run. The page is frozen, except for the sliders of the what-if, which exist if there
-//! is a trace. There is nothing to change, and the server listens only on loopback.
+//! Serves the page of a finished run. The page is frozen, except for the sliders of the what-if, which it has if there
+//! is a trace. No request changes anything, and the server listens only on loopback.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,9 +20,9 @@ struct Recorded {
     what_ifs: Option<WhatIfs>,
 }
 
-/// Serves a page with these data, as JSON, at a port of loopback; 0: any free port. `plain` is the markup for readers
-/// without scripts. The sliders, if there are any, answer from the given trace; the answer beside it is the result of a
-/// replay with the run's own settings.
+/// Serves a page with these data, as JSON, at a port of the loopback interface; 0 means any free port. `plain` is the
+/// markup for readers without scripts. The sliders, if there are any, answer from the given trace; the answer beside it
+/// is the result of a replay with the run's own settings.
 ///
 /// # Errors
 /// The port is not free, or the system refuses a thread.

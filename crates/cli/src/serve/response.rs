@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HEADERS: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
                        Cross-Origin-Resource-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\n";
 
-/// The content policy of the page: its own script, style and connections, and nothing from elsewhere.
+/// The content policy of the page: scripts, styles and connections of this server only.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -25,7 +25,7 @@ pub(super) struct Routes {
     pub(super) page: Option<Page>,
 }
 
-/// The page, its states, and the way to change the run.
+/// The page, its states, and its control over the run.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) feed: Arc<Feed>,

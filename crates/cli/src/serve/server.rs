@@ -78,7 +78,7 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // A peer that does not read is dropped.
+        // A peer that has not read its answer by then is dropped.
         self.connections.wait_for_none(FAREWELL);
     }
 }
@@ -182,7 +182,8 @@ fn answer(stream: &TcpStream, request: &Request, resources: &dyn Resources) -> i
     resources.answer(stream, request)
 }
 
-/// Gives the peer time to read the answer: closing a connection with unread input resets it, which discards the answer.
+/// Gives the peer time to read the answer: closing a connection with unread input would reset it and discard the
+/// answer.
 fn linger(mut stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let deadline = Instant::now() + LINGER;

@@ -17,7 +17,7 @@ use crate::steer::setting::{self, SettingError};
 /// Reports a change on the run's terminal.
 pub(crate) type Say = Arc<dyn Fn(String) + Send + Sync>;
 
-/// The listeners to changes from a page: the terminal, the record of changes, and the live trace.
+/// The recipients of changes from a page: the terminal, the record of changes, and the live trace.
 pub(crate) struct Told {
     pub(crate) say: Say,
     pub(crate) audit: Audit,
@@ -130,7 +130,8 @@ fn json(status: u16, answer: &Answer) -> Response {
     Response::of("application/json", body).with_status(status)
 }
 
-/// Whether a request comes from a page of this server, or from a program. A browser names the origin of a page's request.
+/// Whether a request comes from a page of this server, or from a program. Browsers state the origin of a page's
+/// request; programs usually state none.
 pub(super) fn is_same_origin(request: &Request) -> bool {
     let origin = match (request.has("origin"), request.header("origin")) {
         (false, _) => true,

@@ -52,7 +52,7 @@ impl Token {
         Ok(Self { hash: blake3::hash(text.as_bytes()), next: Mutex::new(None) })
     }
 
-    /// Reads a token from a file, which may end with a line end.
+    /// Reads a token from a file, which may end with a newline.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or holds no valid token.

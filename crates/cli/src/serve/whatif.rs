@@ -1,10 +1,10 @@
 //! The what-if of a run's page: replays the run's units under other settings.
 //!
 //! A question changes nothing and so needs no token. Instead, the cost of the answers is bounded. A single thread
-//! answers one question after the other, each client has at most one question in line, and the line is short. During a
-//! run, a replay takes about [`REPLAY`], with as many of the newest units as that time allows; after one second of
-//! processor time at the start, all replays together get a quarter of a core. A replay of a trace uses all units of the
-//! trace, or a sample if the trace is long.
+//! answers one question after the other, each client has at most one question in the queue, and the queue is short.
+//! During a run, a replay takes about [`REPLAY`] and uses as many of the newest units as that time allows. After an
+//! initial second of processor time, all replays together get a quarter of a core. A replay of a trace uses all units
+//! of the trace, or a sample if the trace is long.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -165,7 +165,7 @@ impl Desk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a question in line, where it replaces a question of the same client; returns whether there was room.
+    /// Queues a question, which replaces a queued question of the same client. Returns whether there was room.
     fn put(&self, question: Question) -> bool {
         let mut inner = self.inner();
         if inner.over {
@@ -285,7 +285,7 @@ impl Replays {
         let answer = json!({
             "ok": true,
             "units": units,
-            // The number of units that these represent.
+            // The number of units that the replayed units represent.
             "of": (units as f64 * window.trace.weight()).round() as u64,
             "waiting": window.trace.waiting(),
             "miss": window.miss,
@@ -309,7 +309,8 @@ impl Replays {
         };
         let (mut bytes, mut trace) = newest((self.visits * self.visit_bytes) as usize)?;
         if usable(&trace) < FEWEST_UNITS {
-            // If there is a long queue, the units that have left were admitted before many others.
+            // If the queue is long, the units that have left were admitted long before the newest, so a larger window
+            // is needed.
             (bytes, trace) = newest(live.most_bytes())?;
         }
         if usable(&trace) < FEWEST_UNITS {
@@ -318,12 +319,12 @@ impl Replays {
         }
         let visits = trace.visits() as f64;
         self.visit_bytes = (bytes.len() as f64 / visits).clamp(1.0, 1000.0);
-        // The first replay would determine that as well, and would take longer than the others because of it.
+        // Computed here, or the first replay would compute it and take longer than the others.
         let _ = trace.crowding_loss();
         let began = Instant::now();
         let before = Answer::to(&trace, &WhatIf::default()).map_err(|error| error.to_string())?;
         let in_time = visits * REPLAY.as_secs_f64() / began.elapsed().as_secs_f64().max(1e-6);
-        // The estimate moves only half of the way, since one replay may have been held up.
+        // The estimate moves only halfway, since something may have delayed this replay.
         self.visits = ((self.visits + in_time) / 2.0).clamp(VISITS_RANGE.0, VISITS_RANGE.1);
         Ok(Window::of(trace, before, since, now))
     }

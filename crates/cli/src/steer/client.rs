@@ -26,11 +26,11 @@ use crate::screen::meter::Pace;
 
 /// The time after which a run without a complete answer counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for a run that is polled for a screen on which other runs wait.
+/// The same for a run that is polled for a screen that also shows other runs.
 const SHORT: Duration = Duration::from_secs(2);
 /// The number of keys shown for each resource.
 const KEYS: usize = 5;
-/// The number of times that a trace is requested again because another client's trace has replaced it.
+/// The number of times that the client starts over because another client's trace has replaced its own.
 const AGAIN: u32 = 5;
 /// The pause before another attempt to connect to a run with too many waiting connections.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -98,7 +98,7 @@ pub(crate) enum SteerError {
     /// The run refused.
     #[error("{}{}", text::printable(message), listed(settable))]
     Refused {
-        /// Why.
+        /// The reason.
         message: String,
         /// The settings that exist, if the request named another.
         settable: Vec<String>,
@@ -146,7 +146,7 @@ fn exit(result: Result<(), SteerError>) -> ExitCode {
 
 fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
     let look = Look::of_stdout().unwrap_or(Look::FILE);
-    // The output for a user is not cut at the terminal's height, since it can be scrolled.
+    // The list is not cut at the terminal's height, since the user can scroll.
     let look = Look { rows: usize::MAX, ..look };
     match run {
         Some(run) => print(&described(&snapshot(&place::find(run)?, PATIENCE)?, json, look)),
@@ -265,7 +265,7 @@ pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     loop {
         let part = match ask(run, &Request::Trace { number, from: bytes.len() as u64 }) {
             Ok(answer) => answer.trace.ok_or_else(|| foreign("it hands nothing over"))?,
-            // The trace has made room for that of another client.
+            // Another client's trace has replaced this one.
             Err(SteerError::Refused { .. }) if number.is_some() && refused < AGAIN => {
                 refused += 1;
                 (bytes, number) = (Vec::new(), None);
@@ -476,7 +476,7 @@ fn print(page: &str) -> Result<(), SteerError> {
     out::print(page).map_err(SteerError::Output)
 }
 
-/// Everything that is shown of the first answer of a run that sends these bytes; `None` if they are not an answer.
+/// The text that is shown for the first answer among these bytes of a run; `None` if they are not an answer.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn shown_of(mut answers: &[u8]) -> Option<String> {
     let answer = match carried_out(read_line(&mut answers, ANSWER_BYTES).ok()??) {

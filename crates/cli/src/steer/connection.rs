@@ -22,15 +22,15 @@ const CHUNK: usize = 4096;
 pub(super) struct Reply {
     /// The answer, with its line end.
     pub(super) line: Arc<[u8]>,
-    /// Whether the line was a request. After a line that was not, the connection ends, since the beginning of the next
-    /// request cannot be recognised.
+    /// Whether the line was a request. If it was not, the connection ends, since the beginning of the next request
+    /// cannot be recognised.
     pub(super) is_to_request: bool,
 }
 
 /// The end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// For the client.
+    /// The connection waits for the client.
     Waits,
     /// More requests have arrived already.
     HasMore,
@@ -44,7 +44,7 @@ pub(super) struct Connection {
     stream: UnixStream,
     /// The received bytes of one or several requests: at most [`REQUEST_BYTES`].
     received: Vec<u8>,
-    /// The answer that is being sent, and the number of its bytes that are sent; nothing is read meanwhile.
+    /// The answer that is being sent, and the number of its bytes that have been sent. Nothing is read meanwhile.
     answer: Option<(Arc<[u8]>, usize)>,
     /// Whether the connection ends with the answer.
     ends: bool,
@@ -67,7 +67,7 @@ impl Connection {
         self.since
     }
 
-    /// The moment at which the connection is given up on without further progress.
+    /// The moment at which the connection is closed if there is no further progress.
     pub(super) fn deadline(&self) -> Instant {
         let is_idle = self.received.is_empty() && self.answer.is_none();
         self.since + if is_idle { IDLE } else { PATIENCE }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_answered_and_ends_the_connection() {
+    fn a_line_that_is_not_a_request_is_answered_and_ends_the_connection() {
         for (sent, expected) in
             [(b"no\nmore\n".to_vec(), "no\n"), (vec![b'x'; 65_536], "longer than"), (b"x".to_vec(), "within")]
         {

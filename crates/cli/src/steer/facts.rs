@@ -1,4 +1,4 @@
-//! The facts of a run that its flow does not know, for `millstream top`; and the record of changes from outside.
+//! The facts about a run that are not part of its flow, for `millstream top`, and the record of changes from outside.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) struct Facts {
     /// The keys for which the most units wait.
     #[serde(default)]
     pub keys: Vec<KeySnapshot>,
-    /// Why units dead-lettered.
+    /// The causes of dead letters.
     #[serde(default)]
     pub causes: Groups,
     /// The changes from outside.
@@ -104,7 +104,7 @@ impl Audit {
     }
 }
 
-/// The facts and actions of a run behind a control socket that are not those of its flow.
+/// The facts and actions of a run that a control socket offers beyond those of the flow.
 pub(crate) struct Behind {
     /// The number of units that the source will give, if it is known.
     pub(crate) total: Option<u64>,
@@ -119,7 +119,7 @@ pub(crate) struct Behind {
 }
 
 impl Behind {
-    /// A run with nothing but its flow.
+    /// A run without facts and actions beyond those of its flow.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn nothing() -> Self {
         let retry = Box::new(|| Err("there are no dead letters to run again".to_owned()));

@@ -6,9 +6,10 @@
 //! # Protocol
 //!
 //! The protocol consists of lines of JSON in UTF-8, each ended by a newline. There is one answer for each request, in
-//! order, and a connection may carry any number of requests. A request is at most [`protocol::REQUEST_BYTES`] long, and
-//! must arrive within seconds once it has begun; an answer that is not read within the same time ends the connection. A
-//! snapshot may be some milliseconds old. When the run ends, it answers the requests that it has received, and closes.
+//! order, and a connection may carry any number of requests. A request has at most [`protocol::REQUEST_BYTES`] bytes
+//! and must arrive within a few seconds of its first byte; an answer must be read within the same time, or the
+//! connection ends. A snapshot may be some milliseconds old. When the run ends, it answers the requests that it has
+//! received, and closes.
 //!
 //! ```text
 //! → {"do":"status"}
@@ -35,8 +36,8 @@
 //!
 //! Every change is recorded with the moment, the user and the process, according to the system ([`facts`]); `millstream
 //! top` and the run's report show the record. A client ignores members of an answer that it does not know. The snapshot
-//! has the members of [`millstream_flow::Snapshot`]; the settings are those of [`setting`], and either all of them take
-//! effect or none.
+//! has the members of [`millstream_flow::Snapshot`]. The settings are those of [`setting`]; either all settings of a
+//! request take effect or none.
 
 pub(crate) mod client;
 mod connection;

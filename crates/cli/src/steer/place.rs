@@ -1,12 +1,12 @@
-//! The folders and names of control sockets, and the sockets that still have a run behind them.
+//! The folders and names of control sockets, and the search for sockets on which a run still listens.
 //!
 //! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` if there is no such folder. Since `/tmp` is
-//! shared, the folder is used only if it is a folder (not a link), belongs to the user and admits no other user, and if
-//! the folder around it keeps other users from replacing it.
+//! shared, the folder is used only if it is not a link, belongs to the user and admits no other user, and if its parent
+//! folder keeps other users from replacing it.
 //!
-//! A socket is named after its run's flow and process id: `archive-4711`. A run that was killed leaves its
-//! socket behind; such a socket refuses connections and its process is gone. The next run removes it, and so does a
-//! list of the runs.
+//! A socket is named after its run's flow and process id: `archive-4711`. A run that was killed leaves its socket
+//! behind, which refuses connections, and whose process is gone. The next run removes it, and so does a command that
+//! lists the runs.
 
 use std::env;
 use std::fs;
@@ -23,10 +23,10 @@ use rustix::process::{Pid, getuid, test_kill_process};
 
 use super::socket;
 
-/// The owner shown by the system for files of users without a number in this user namespace.
+/// The owner that the system shows for files of users that have no number in this user namespace.
 const NO_NUMBER: u32 = 65_534;
 
-/// A socket's path may not be longer than about 100 bytes; this much of a flow's name fits beside the folder's path.
+/// The maximum length of a flow's name in a socket's path, which may have only about 100 bytes in all.
 const NAME_BYTES: usize = 40;
 
 /// The folders in which a control socket may lie, the preferred one first.
@@ -38,7 +38,7 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     }
 }
 
-/// Makes the first folder for which that is possible.
+/// Makes the first of the folders that can be made.
 ///
 /// # Errors
 /// The errors of the last folder that was tried.
@@ -104,8 +104,8 @@ pub(crate) fn own_folders() -> Vec<PathBuf> {
     folders().into_iter().filter(|folder| folder.exists() && private(folder).is_ok()).collect()
 }
 
-/// Removes the sockets of runs that were killed. A connection shows that a socket is dead; sockets of living processes
-/// are left alone.
+/// Removes the sockets of runs that were killed. A refused connection shows that a socket is dead; sockets of live
+/// processes are left alone.
 pub(crate) fn remove_dead_sockets() {
     for folder in own_folders() {
         for run in sockets_in(&folder).filter(Run::is_gone) {
@@ -158,7 +158,8 @@ impl Run {
             // The queue of waiting connections is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
-                // A run that has made its socket but does not listen yet refuses, too, but its process exists.
+                // A run that has made its socket but does not listen yet also refuses connections, but its process
+                // exists.
                 if error.kind() == io::ErrorKind::ConnectionRefused && self.is_gone() {
                     socket::remove_dead(&self.path);
                 }
@@ -168,8 +169,8 @@ impl Run {
     }
 }
 
-/// Connects without waiting: a stopped run accepts no connections, and once its backlog is full, a further connection
-/// would wait without end.
+/// Connects without waiting: a stopped run accepts no connections, and once its backlog is full, an ordinary connect
+/// would block forever.
 ///
 /// # Errors
 /// No run listens, or ([`WouldBlock`](io::ErrorKind::WouldBlock)) the run that listens has a full backlog.
@@ -208,26 +209,26 @@ fn sockets_in(folder: &Path) -> impl Iterator<Item = Run> + use<> {
 /// The reason why a RUN does not identify one run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoRun {
-    /// Nothing runs at all.
+    /// No flow is running.
     #[error("no flow is running{}", asked.as_ref().map_or_else(String::new, |run| format!(": there is no run {}", text::printable(run))))]
     None {
         /// The run asked for.
         asked: Option<String>,
     },
-    /// Others run.
+    /// Only other flows are running.
     #[error("there is no run {}; running now: {}", text::printable(asked), text::printable(&names.join(", ")))]
     Unknown {
         /// The run asked for.
         asked: String,
-        /// Those that run.
+        /// The runs that exist.
         names: Vec<String>,
     },
-    /// Several fit.
+    /// Several runs match.
     #[error("{} runs {} times; name one of: {}", text::printable(asked), names.len(), text::printable(&names.join(", ")))]
     Ambiguous {
         /// The run asked for.
         asked: String,
-        /// Those that fit.
+        /// The runs that match.
         names: Vec<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! Requests and answers, and a reader for their lines that does not trust a line's length.
+//! Requests and answers, and a reader of lines with a limit on their length.
 
 use std::io::{self, BufRead, Read};
 
@@ -23,12 +23,12 @@ pub(crate) const REQUESTS: [&str; 8] = ["status", "watch", "explain", "fibers", 
 pub(crate) enum Request {
     /// A snapshot of the flow.
     Status,
-    /// A snapshot, and the facts that the flow does not know.
+    /// A snapshot, and the facts that are not part of the flow.
     Watch {
         /// The maximum number of keys for each resource.
         keys: usize,
     },
-    /// The place of a unit and the cause of its wait, or the holders of a resource.
+    /// The stage of a unit and the cause of its wait, or the holders of a resource.
     Explain {
         /// The number of a unit, a resource, or a key.
         what: String,
@@ -96,7 +96,7 @@ pub(crate) struct Answer {
     /// The run does not know the request.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unknown: bool,
-    /// Why not.
+    /// The reason why the request was not carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// After an unknown setting: the existing settings, with their current values.
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_an_error_and_never_read_for_ever() {
+    fn a_line_that_is_not_a_request_is_an_error_and_never_read_for_ever() {
         assert_eq!(first(b"{\"do\":\"status\"}").unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         for bytes in [&b"\n"[..], b"{}\n", b"\xff\n", b"{\"do\":\"quit\"}\n", &[b' '; 100]] {
             assert_eq!(first(bytes).unwrap_err().kind(), io::ErrorKind::InvalidData, "{bytes:?}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_another_version_is_told_by_its_name() {
+    fn a_request_of_another_version_is_recognised_by_its_name() {
         assert_eq!(unknown_request(b"{\"do\":\"quit\",\"at\":7}\n").as_deref(), Some("quit"));
         for known in [&b"{\"do\":\"set\"}"[..], b"{\"do\":7}", b"{}", b"[]", b"quit"] {
             assert_eq!(unknown_request(known), None);

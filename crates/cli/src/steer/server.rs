@@ -1,8 +1,8 @@
 //! The running flow's end of the control socket.
 //!
-//! One thread serves all connections and waits for none of them: a client that sends half a request, or does not read its answer,
-//! has a buffer and a deadline, and holds up neither the run nor other clients. When there are too many connections, the one on which
-//! nothing has happened for the longest makes room for the newcomer.
+//! One thread serves all connections and waits for none of them: a client that sends half a request, or does not read
+//! its answer, has a buffer and a deadline, and holds up neither the run nor other clients. When there are too many
+//! connections, the one that has been idle the longest is closed for the new one.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -36,14 +36,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 const BACKTRACE_PATIENCE: Duration = Duration::from_millis(500);
 /// The maximum number of keys of a resource that a client may request.
 const MAX_KEYS: usize = 100;
-/// The age up to which a snapshot is sent again: making one takes the scheduler's lock, and the number of requests must
-/// not matter.
+/// The age up to which a snapshot is sent again. Making one takes the scheduler's lock, so a flood of requests would
+/// slow down the run.
 const FRESH: Duration = Duration::from_millis(10);
 
 /// Serves one flow's control socket until it is dropped, which removes the socket.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Dropped first, so that no newcomer finds the run from then on.
+    /// Dropped first, so that no new client finds the run from then on.
     socket: Option<Socket>,
     /// The thread polls the other end together with the socket, so dropping this end wakes the thread.
     wake: Option<UnixStream>,
@@ -129,7 +129,7 @@ fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
         ends.extend(
             connections.iter().map(|client| PollFd::new(client.connection.stream(), client.connection.waits_for())),
         );
-        // Whatever `poll` returns, everything is then tried without waiting.
+        // The result of `poll` does not matter: every connection is then tried without waiting.
         let _ = poll(&mut ends, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         is_over = !ends[0].revents().is_empty();
     }
@@ -228,7 +228,7 @@ impl Desk {
                 Reply { line, is_to_request: true }
             }
             Err(error) => match protocol::unknown_request(line) {
-                // Such a line is a request nevertheless, and others may follow.
+                // The line is a well-formed request, so the connection can go on.
                 Some(name) => {
                     let (version, known) = (env!("CARGO_PKG_VERSION"), REQUESTS.join(", "));
                     let error = format!("a run of millstream {version} knows no request `{name}`; it knows {known}");
@@ -331,7 +331,7 @@ pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
             let _ = client.shutdown(std::net::Shutdown::Write);
         }
         let turn = connection.turn(Instant::now(), &mut |line| desk.answer(line, peer));
-        // The available bytes are read; more comes with the next turn.
+        // An error only means that no more bytes are available; the next turn brings more.
         let _ = client.read_to_end(&mut answers);
         if turn == Turn::Over {
             return answers;

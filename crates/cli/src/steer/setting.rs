@@ -54,7 +54,7 @@ pub(crate) enum SettingError {
 pub(crate) enum Setting {
     /// The cap on units in flight.
     InFlight(u64),
-    /// The cap on bytes in flight; `u64::MAX` is none.
+    /// The cap on bytes in flight; `u64::MAX` means no cap.
     Memory(u64),
     /// The threads that serve all stages that do not block.
     SharedWorkers(u64),
@@ -62,7 +62,7 @@ pub(crate) enum Setting {
     Capacity {
         /// The resource's name.
         resource: String,
-        /// The number of tokens; of each key if the resource is keyed.
+        /// The number of tokens; for each key if the resource is keyed.
         tokens: u64,
     },
     /// The rate of a resource.
@@ -159,7 +159,7 @@ impl Setting {
             Some((min, max)) => {
                 (if min == "0" { 0 } else { bound(min)? }, bound(max.strip_prefix('=').unwrap_or(max))?)
             }
-            // A maximum below the minimum lowers the minimum, too.
+            // A maximum below the minimum lowers the minimum as well.
             None => bound(value).map(|max| (stage.workers_min.min(max), max))?,
         };
         if min > max {
@@ -258,7 +258,7 @@ pub(crate) fn apply_all(settings: &[String], control: &Control) -> Result<Vec<St
     for setting in &settings {
         if let Err(error) = setting.apply(control) {
             for before in undo.iter().rev() {
-                // The values with which the flow ran a moment ago are valid settings.
+                // This cannot fail: the flow ran with these values a moment ago.
                 let _ = before.apply(control);
             }
             return Err(SettingError::Refused { setting: setting.to_string(), message: error.to_string() });
@@ -270,8 +270,8 @@ pub(crate) fn apply_all(settings: &[String], control: &Control) -> Result<Vec<St
     Ok(changes)
 }
 
-/// The flow in the state for which stages' settings are checked: with the number of workers that is set by the same
-/// change.
+/// The snapshot against which settings of stages are checked: that of the flow, with the number of workers that the
+/// same change sets.
 fn with_workers(now: &Snapshot, settings: &[String]) -> Snapshot {
     let mut then = now.clone();
     let values =
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_reason() {
+    fn a_senseless_setting_is_refused_with_its_reason() {
         for (text, reason) in [
             ("inflight=0", "cap of zero"),
             ("inflight=-1", "whole number"),
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settable_can_be_set_as_it_is_shown() {
+    fn a_listed_setting_can_be_set_as_it_is_shown() {
         let lines = settable(&snapshot());
         assert_eq!(lines.len(), 3 + 2 + 4);
         for line in lines {
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_in_reach_of_a_stage_that_are_set_with_it() {
+    fn a_stage_may_have_all_workers_that_the_same_change_sets() {
         let settings = ["stage.zstd.workers=40".to_owned(), "workers=40".to_owned()];
         let then = with_workers(&snapshot(), &settings);
         let expected = Setting::Workers { stage: "zstd".into(), min: 1, max: 40 };

@@ -116,7 +116,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Removes the socket of a dead run. The folder is locked.
+/// Removes the socket of a dead run. The caller has locked the folder.
 fn make_way(path: &Path) -> io::Result<()> {
     let taken = |what: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, format!("{} {what}", shown::path(path))));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
@@ -149,9 +149,9 @@ struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, or goes on without it: a folder may be unreadable, its file system may have no locks, and a lock
-    /// that another user's process holds for long must not hold up the run. Without the lock, two runs that start at
-    /// one path at the same moment may take the path from each other.
+    /// Takes the lock, or goes on without it: the folder may be unreadable, its file system may have no locks, or
+    /// another user's process may hold the lock for long, which must not delay the run. Without the lock, two runs that
+    /// start at one path at the same moment may take the path from each other.
     fn on_folder_of(path: &Path) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // The folder is opened without waiting, in case it is a pipe.
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn of_runs_that_start_at_one_path_one_has_it() {
+    fn only_one_of_several_runs_that_start_at_one_path_gets_it() {
         let folder = tempfile::tempdir().unwrap();
         for round in 0..50 {
             let path = folder.path().join(format!("socket-{round}"));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_another_process_holds_holds_up_no_run() {
+    fn a_lock_of_another_process_delays_no_run_for_long() {
         let folder = tempfile::tempdir().unwrap();
         let held = File::open(folder.path()).unwrap();
         flock(&held, FlockOperation::LockExclusive).unwrap();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_is_left_alone() {
+    fn a_file_that_is_not_a_socket_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "content").unwrap();

@@ -1,7 +1,7 @@
-//! The live trace of a run, handed over in parts.
+//! The live trace of a run, sent in parts.
 //!
-//! One trace is held at a time. Clients that ask at nearly the same time get the same trace. A client that asks for a
-//! further part of a trace that is no longer held must begin again.
+//! The server keeps one trace at a time. Clients that ask at nearly the same time get the same trace. A client that
+//! asks for a further part of a trace that is no longer kept must begin again.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::protocol::{Answer, TracePart};
 
 /// The size of a part in bytes.
 const PART_BYTES: usize = 256 << 10;
-/// The maximum age of a trace that is handed over from its start again.
+/// The maximum age of a trace that is sent to another client from its start.
 const FRESH: Duration = Duration::from_millis(200);
 /// A trace is dropped after this time without a request for a part of it.
 const KEPT: Duration = Duration::from_secs(10);

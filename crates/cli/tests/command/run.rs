@@ -324,7 +324,7 @@ fn a_rehearsal_tells_what_would_be_done_and_does_nothing() {
     let expected = concat!(
         "{\"n\":7,\"id\":\"a b\"}\n",
         "  parse  as expected\n",
-        "  large  holds: on to name\n",
+        "  large  true: on to name\n",
         "  name   to = o/a b\n",
         "  make   sh -c 'touch oops; echo $1' sh 'a b'\n",
         "  hash   blake3 of the result of make, which is not known\n",
@@ -332,7 +332,7 @@ fn a_rehearsal_tells_what_would_be_done_and_does_nothing() {
         "  list   \"a b\" {blake3} to list\n",
         "{\"n\":2,\"id\":\"b\"}\n",
         "  parse  as expected\n",
-        "  large  does not hold: leaves the flow\n",
+        "  large  false: leaves the flow\n",
         "no JSON\n",
         "  fails in parse: not a JSON object: ",
     );

@@ -1,12 +1,12 @@
-//! Finds the fields for which a unit can have a value when it comes to a stage: follows the ways to the stage
+//! Finds out whether a unit can have a value for a field when it comes to a stage, by following the paths to the stage
 //! backwards.
 //!
 //! A stage adds fields (`parse`, `set`, `sha256`), passes on the existing ones, or makes another unit. A piece sees the
-//! fields of the unit from which it was split as `{parent.FIELD}`, so behind a `split` the question is whether that
-//! unit has FIELD. A group of pieces stands for their unit, so its fields are those that the pieces see as
-//! `{parent.FIELD}`. In other groups, the fields of the single units are lost.
+//! fields of the unit from which it was split as `{parent.FIELD}`, so after a `split` the question is whether that unit
+//! has FIELD. A group of pieces represents their unit, so its fields are those that the pieces see as `{parent.FIELD}`.
+//! In other groups, the fields of the single units are lost.
 //!
-//! The answer is "no" only if no way leads to a value. The members of a JSON object, for example, may have any name.
+//! The answer is "no" only if no path leads to a value. The members of a JSON object, for example, may have any name.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,11 +16,11 @@ use super::Graph;
 use crate::file::model::{GatherBy, OpSpec, ParseFormat, SourceSpec, SplitBy};
 use crate::file::template::Field;
 
-/// The maximum number of `parent.` before a field that are followed back; a deeper field is assumed to have a value.
+/// The maximum number of `parent.` prefixes that are followed; a deeper field is assumed to have a value.
 const MAX_DEPTH: usize = 16;
 
-/// The question whether a unit that comes to a stage can have a value for a field. `copied_for`: the unit is, or comes from, the copy for
-/// that stage.
+/// The question whether a unit that comes to a stage can have a value for a field. With `copied_for`, the unit is the
+/// copy for that stage, or was made from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     stage: usize,
@@ -32,7 +32,7 @@ struct Question {
 enum Answer {
     Yes,
     No,
-    /// The answer is "yes" if that to any of these questions is.
+    /// The answer is "yes" if the answer to any of these questions is.
     Ask(Vec<Question>),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Search<'g, 'a> {
     graph: &'g Graph<'a>,
     source: Option<&'g SourceSpec>,
     grouped: bool,
-    /// The names of members, groups and set fields that a unit has in place of the requested one.
+    /// The names of the members, groups and set fields that a unit does have, as suggestions.
     pub(super) near: BTreeSet<String>,
     /// The stages that gather units by a text, after which the units' fields are lost.
     pub(super) lost_in: BTreeSet<usize>,
@@ -80,10 +80,10 @@ impl<'g, 'a> Search<'g, 'a> {
         false
     }
 
-    /// Whether the copy in question never comes to this stage, which makes no copies itself.
+    /// Whether the copy in question never comes to this stage, and the stage does not make that copy itself.
     fn is_of_another_copy(&self, stage: usize, question: &Question) -> bool {
         let Some(copied) = &question.copied_for else { return false };
-        // A name that is not a stage is reported at its own place.
+        // A name that is not a stage is reported where it is written.
         let Some(&copied) = self.graph.index.get(copied.as_str()) else { return false };
         let splits = matches!(self.graph.nodes[stage].op, Some(OpSpec::Split(_)));
         !splits && stage != copied && !self.graph.after[copied][stage]
@@ -144,7 +144,7 @@ impl<'g, 'a> Search<'g, 'a> {
         let Question { field, copied_for, stage: to } = question;
         let of_unit = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         let is_copy = matches!(by, SplitBy::Copies(_));
-        // A piece of the copy is not a copy any more.
+        // A piece of the copy is no longer a copy.
         if copied_for.as_ref().is_some_and(|copied| !is_copy || self.graph.nodes[*to].name != copied) {
             return Answer::No;
         }
@@ -169,7 +169,7 @@ impl<'g, 'a> Search<'g, 'a> {
         let ask = |field: Field| Question { stage, field, copied_for: None };
         match field {
             Field::Count | Field::Size | Field::Mode | Field::Input | Field::Param(_) => Answer::Yes,
-            // The copy as it came to this stage.
+            // The copy, as it arrives at this stage.
             Field::Copy(copied, of_copy) => Answer::Ask(vec![
                 Question { stage, field: (**of_copy).clone(), copied_for: Some(copied.clone()) },
                 ask(Field::Parent(Box::new(field.clone()))),
@@ -193,8 +193,8 @@ impl<'g, 'a> Search<'g, 'a> {
         stage == 0 || (0..self.graph.nodes.len()).any(joins) || (!splits(0) && self.graph.leads_to(0, stage, splits))
     }
 
-    /// Whether a group of other units that the stage makes has a value: the group is a piece of the same unit as its
-    /// first member.
+    /// Whether a group of other units that the stage makes has a value. The group counts as a piece of the unit from
+    /// which its first member was split.
     fn of_group(&mut self, stage: usize, by: &GatherBy, field: &Field) -> Answer {
         let ask = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         match field {

@@ -45,7 +45,7 @@ pub(crate) enum Condition {
     Text {
         /// The tested text.
         text: Template,
-        /// How.
+        /// The comparison.
         test: TextTest,
     },
     /// `{ size = "1KiB..1MiB" }`: the unit's size in bytes; the lower end is included, the upper is not.

@@ -41,7 +41,7 @@ pub(crate) enum OpSpec {
     /// `http-get` and `http`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
     /// and 429, retried by policy for the others.
     Http(HttpSpec),
-    /// `filter`: units for which the condition does not hold leave by [`StageSpec::otherwise`].
+    /// `filter`: units for which the condition is false leave by [`StageSpec::otherwise`].
     Filter {
         /// The condition.
         when: Condition,
@@ -76,14 +76,14 @@ pub(crate) enum OpSpec {
         /// The expected value.
         equals: Template,
     },
-    /// `set`: gives fields, or the payload, a value made from others.
+    /// `set`: gives the payload or fields values that are made from other fields.
     Set {
         /// The new payload.
         payload: Option<Template>,
         /// Fields by name, each a `{set.NAME}`.
         fields: Vec<(String, Template)>,
     },
-    /// `stream`: a program of streams makes another payload of the payload's values.
+    /// `stream`: a program of streams computes a new payload from the payload's values.
     Stream {
         /// The program.
         expression: String,
@@ -194,7 +194,7 @@ pub(crate) struct ExecSpec {
     pub tag: Option<Template>,
     /// Outputs are printed in the order of admission.
     pub ordered: bool,
-    /// Variables added to the environment.
+    /// Variables that are added to the environment.
     pub env: Vec<(String, Template)>,
     /// The program's working folder; this process's folder if absent.
     pub dir: Option<Template>,
@@ -345,8 +345,8 @@ pub(crate) enum MaxBytes {
     Field(Template),
 }
 
-/// `fresh` of the `append` op. Lines of a fresh file are gathered under a temporary name and take its place at the end of
-/// a complete run; an interrupted run leaves the earlier file as it was.
+/// `fresh` of the `append` op. The lines of a fresh file are gathered under a temporary name, and replace an earlier
+/// file at the end of a complete run; an interrupted run leaves the earlier file as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fresh {
     /// `false`, the default: lines are added to the file.

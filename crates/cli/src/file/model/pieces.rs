@@ -21,13 +21,13 @@ pub(crate) enum SplitBy {
     Lines,
     /// The bytes up to a NUL byte.
     Nul,
-    /// The bytes up to a text.
+    /// The bytes up to a fixed separator.
     Separator(Vec<u8>),
     /// The bytes up to a text that this regular expression matches.
     Matches(String),
     /// About this number of bytes, up to the end of a line.
     Blocks(usize),
-    /// An element of an array, or one of the values behind one another.
+    /// An element of an array, or one value of a sequence.
     Json,
     /// A row of a table, whose cells this byte separates.
     Table {
@@ -40,7 +40,7 @@ pub(crate) enum SplitBy {
     Tar,
     /// A file of an archive with a directory at its end.
     Zip,
-    /// `copy`: the unit itself, once for each of these stages, to which it goes.
+    /// `copy`: the unit itself, once for each of these stages.
     Copies(Vec<Arc<str>>),
 }
 
@@ -67,11 +67,11 @@ pub(crate) struct GatherSpec {
     pub wait: Option<Duration>,
     /// The maximum number of groups that are open at once.
     pub max_groups: Option<u64>,
-    /// Whether the pieces of a unit go on together even if one of them has failed.
+    /// Whether the group of a unit's pieces goes on even if one of them has failed.
     pub partial: bool,
-    /// The content that each unit brings; `None`: its payload.
+    /// The content that each unit contributes; `None` means its payload.
     pub item: Option<Template>,
-    /// The payload that the contents become.
+    /// The payload that is made of the contents.
     pub reduce: Reduce,
 }
 
@@ -89,20 +89,20 @@ pub(crate) enum GatherBy {
 /// The payload of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reduce {
-    /// Its members' contents, each with this behind it.
+    /// Its members' contents, each followed by these bytes.
     Concat {
-        /// The bytes behind each.
+        /// The bytes after each content.
         after: Vec<u8>,
     },
-    /// The lines of its members, each of whose contents is sorted, in one order.
+    /// The sorted lines of all members, whose contents are each sorted already.
     Merge,
     /// The number of its members.
     Count,
-    /// One number made of those of its units.
+    /// One number, computed from those of its units.
     Number(Fold),
 }
 
-/// The number that a group makes of those of its units.
+/// The number that a group computes from those of its units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fold {
     /// Their sum.

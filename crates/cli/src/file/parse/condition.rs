@@ -98,7 +98,7 @@ fn text_test(section: &mut Section<'_>) -> Option<TextTest> {
     })
 }
 
-/// The regular expression, or the message about its mistake, without the drawing.
+/// The regular expression, or the message about its mistake, without the picture that points at it.
 pub(super) fn expression(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| slip(&error))
 }
@@ -128,7 +128,7 @@ fn bounds(
     values.into_iter().collect()
 }
 
-/// A number, or a template that becomes one.
+/// A number, or a template of one.
 fn number(entry: &Entry<'_>) -> Option<Template> {
     let template = match entry.as_text() {
         Some(_) => entry.template()?,
@@ -141,7 +141,7 @@ fn number(entry: &Entry<'_>) -> Option<Template> {
     Some(template)
 }
 
-/// A date, or a template that becomes one.
+/// A date, or a template of one.
 fn date(entry: &Entry<'_>) -> Option<Template> {
     let template = match entry.as_date() {
         Some(date) => Template::parse(&date).ok()?,

@@ -1,7 +1,7 @@
-//! A flow file's text, read key by key.
+//! Reads the text of a flow file, key by key.
 //!
-//! The order follows the dependences: parameters first, because templates use them; then resources and the stages'
-//! names, because needs and edges refer to them; then the stages; and last the graph, as far as the stages could be
+//! The order follows the dependencies: parameters come first, because templates use them; then resources and the names
+//! of stages, because needs and edges refer to them; then the stages; last the graph, as far as the stages could be
 //! read.
 
 mod condition;
@@ -34,8 +34,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// Reads and checks the flow file at `path`; `given` are the parameters of the command line.
 ///
 /// # Errors
-/// The file cannot be read, is not text, or is not a flow; the error has all of its mistakes, except those hidden by
-/// others.
+/// The file cannot be read, is not text, or is not a flow; the error has all mistakes, except those that others hide.
 pub(crate) fn load(path: &Path, given: &[(String, String)]) -> Result<FlowFile, FlowError> {
     parse(path, &read_text(path)?, given)
 }
@@ -92,7 +91,7 @@ pub(crate) fn parse(path: &Path, text: &str, given: &[(String, String)]) -> Resu
     }
 }
 
-/// The single problem that is reported for a case file in place of a flow file.
+/// The single problem that is reported if the file is a case file instead of a flow file.
 fn cases_of_a_flow(path: &Path, table: &toml_edit::Table) -> Option<Problem> {
     if table.contains_key("source") || table.contains_key("stage") {
         return None;
@@ -147,7 +146,7 @@ fn params(reading: &mut Reading<'_>, table: &toml_edit::Table, given: &[(String,
     (reading.declared, reading.params) = (declared, params);
 }
 
-/// Everything but `[params]`. `None`: a mistake that has been reported leaves no flow.
+/// Reads everything except `[params]`. Returns `None` if mistakes, which have been reported, leave no flow.
 fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text: Arc<str>) -> Option<FlowFile> {
     let mut flow = Section::new(reading, table, "the flow".to_owned(), 0..0);
     flow.get("params");
@@ -191,7 +190,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
         stage.fibers =
             stage.fibers.or_else(|| stage::beyond_threads(stage, &declared, inflight.unwrap_or(DEFAULT_INFLIGHT)));
     }
-    // A graph with a mistake has been refused.
+    // Joins are checked only in a flow without other mistakes.
     let is_right = reading.is_right();
     let mut warnings = warnings(reading, &resources, stages.iter().flatten());
     warnings.extend(unfed);
@@ -223,7 +222,7 @@ fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text:
     })
 }
 
-/// Warnings about declared names that are not used, mostly because of a typing mistake at the place of use.
+/// Warnings about declared names that are not used, usually because of a typing mistake where the name should be used.
 fn warnings<'a>(
     reading: &Reading<'_>,
     resources: &[resource::Declared],

@@ -117,7 +117,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
     }
 }
 
-/// Whether `name` is an op; an unknown op's keys are not reported on top of it.
+/// Whether `name` is an op. The keys of an unknown op are not reported in addition to its name.
 pub(super) fn is_known(name: &str) -> bool {
     OPS.contains(&name)
 }
@@ -258,7 +258,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
     let kind = section.require("by", "by = \"lines\"").and_then(|entry| entry.choice(&kinds));
     let max_bytes = section.or("max_bytes", MAX_PIECE, Entry::bytes_cap);
     let Some(kind) = kind else {
-        // The keys of every kind, since it is not known which kind was meant.
+        // The kind is unknown, so the keys of every kind are accepted.
         for key in ["separator", "size", "header"] {
             section.get(key);
         }
@@ -308,7 +308,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
 }
 
 fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
-    /// The way to a group's payload, before the keys that belong to it are read.
+    /// How a group's payload is made, before the keys that belong to it are read.
     #[derive(Clone, Copy)]
     enum Way {
         Concat,
@@ -432,7 +432,7 @@ fn mode(entry: &Entry<'_>) -> Option<Template> {
 fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
     let decompress = section.or("mode", false, |entry| entry.choice(&[("compress", false), ("decompress", true)]));
     let Some(decompress) = decompress else {
-        // Both ways have their own keys, and it is not known which way was meant.
+        // The mode is unknown, so the keys of both modes are accepted.
         section.get("level");
         section.get("max_bytes");
         return None;
@@ -445,7 +445,7 @@ fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
     Some(OpSpec::Zstd { mode: ZstdMode::Compress { level: i32::try_from(level).ok()? } })
 }
 
-/// A size, or a field that says one.
+/// A size, or a field whose value is one.
 fn max_bytes(entry: &Entry<'_>) -> Option<MaxBytes> {
     match entry.as_text() {
         Some(text) if text.contains('{') => entry.template().map(MaxBytes::Field),

@@ -6,8 +6,8 @@ use super::super::error::Problem;
 use super::super::model::{Hold, RateSpec, ResourceKind, ResourceSpec};
 use super::super::reader::{Entry, Section};
 
-/// A resource that the file names, whether or not its value is valid, so that needs which refer to it are not a second
-/// mistake.
+/// A resource that the file names. Its value may be invalid: needs that refer to it are then not reported as further
+/// mistakes.
 pub(super) struct Declared {
     /// Without `:*`.
     pub(super) name: String,

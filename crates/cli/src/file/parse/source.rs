@@ -5,10 +5,10 @@ use super::super::model::{LinesFrom, SourceSpec};
 use super::super::reader::Entry;
 use super::super::template::Template;
 
-/// The maximum number of items in one unit: more than a command line takes.
+/// The maximum number of items in one unit: more than fit on a command line.
 const MAX_GROUP: i64 = 1 << 20;
 
-/// The maximum size of a block of lines in bytes, which is also that of a line.
+/// The maximum size of a block of lines, and of a single line, in bytes.
 const MAX_BLOCK: usize = 16 << 20;
 
 /// Reads the source, and the number of its items that make a unit.
@@ -29,7 +29,7 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
                 format!("[source] has both `{}` and `{}`, but units come from one place", first.name, second.name);
             let problem = Problem::new(message).at(second.key_span.clone(), "a second source");
             section.reading.report(problem.at(first.key_span.clone(), "the first").help("keep one of them"));
-            // Every source has its own keys, and it is not known which source was meant.
+            // Each source has its own keys, and it is unknown which source was meant.
             return None;
         }
     };
@@ -89,7 +89,7 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
     Some((source?, usize::try_from(group?).ok()?))
 }
 
-/// A path without fields of a unit: the source runs before there is one.
+/// A path without fields of a unit: the source runs before there are units.
 fn constant_path(entry: &Entry<'_>) -> Option<Template> {
     let path = entry.path_template()?;
     entry.same_for_all_units(&path, "the source runs before there is a unit").then_some(path)

@@ -1,4 +1,4 @@
-//! `[[stage]]`: what all stages have in common.
+//! `[[stage]]`: the keys that all stages have in common.
 
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -19,14 +19,14 @@ use super::resource::Declared;
 
 /// The maximum number of units in a batch.
 const MAX_BATCH: i64 = millstream_flow::Batch::MAX_SIZE as i64;
-/// The most retries.
+/// The maximum number of retries.
 const MAX_RETRIES: i64 = 1_000_000;
 /// The maximum number of stages in a flow.
 const MAX_STAGES: usize = 1024;
 /// The pauses between attempts if `retry` has no `backoff`: the engine's defaults.
 const DEFAULT_BACKOFF: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(5);
 
-/// Reads all stages. `None`: not even their number is known, which has been reported.
+/// Reads all stages. Returns `None` if not even their number is known, which has been reported.
 pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<Draft>> {
     let reading = entry.reading;
     if entry.is_table() {
@@ -234,7 +234,7 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
     }
 }
 
-/// `next` and `else`: a stage's name, or `"end"` for retirement. The outer `None` says that it is neither.
+/// `next` and `else`: a stage's name, or `"end"` for retirement. The outer `None` means that it is neither.
 fn edge(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
     let text = entry.text("the name of a stage in quotes, or \"end\"")?;
     if scope.stages.contains(&text.value.as_str()) {
@@ -394,7 +394,7 @@ const DEFAULT_STACK: usize = 256 << 10;
 /// The sizes that a stack can have, in bytes.
 const STACKS: RangeInclusive<u64> = 32 << 10..=1 << 30;
 
-/// `fibers` and `stack`; `ways` are `workers`, `blocking` and `stack`, which say something about fibers as well.
+/// `fibers` and `stack`, and whether they agree with `workers` and `blocking`.
 fn fibers(
     entry: Option<&Entry<'_>>,
     (workers, blocking, stack): (Option<Entry<'_>>, Option<Entry<'_>>, Option<Entry<'_>>),
@@ -442,8 +442,8 @@ fn fibers(
     Some(Some(FibersSpec { most: most?, stack_bytes: stack_bytes? })).filter(|_| sound)
 }
 
-/// The number of fibers of a stage without settings for workers whose needs let more units wait at once than a stage
-/// has threads by default: as many as the needs allow.
+/// The default fibers of a stage that sets neither `workers` nor `blocking`. If its needs allow more units at once than
+/// a stage has threads by default, it gets as many fibers as the needs allow.
 pub(super) fn beyond_threads(stage: &StageSpec, resources: &[ResourceSpec], inflight: u64) -> Option<FibersSpec> {
     let says_nothing = stage.workers.is_none() && stage.blocking.is_none();
     if !says_nothing || !ON_FIBERS.contains(&stage.op.name()) {
@@ -457,7 +457,7 @@ pub(super) fn beyond_threads(stage: &StageSpec, resources: &[ResourceSpec], infl
     (most > MAX_WORKERS_BY_NEEDS as u64).then_some(FibersSpec { most: most as usize, stack_bytes: DEFAULT_STACK })
 }
 
-/// `4` means at most four; `"1..cores"` is a minimum and a maximum.
+/// `workers`: `4` means at most four; `"1..cores"` is a minimum and a maximum.
 fn workers(entry: &Entry<'_>) -> Option<(WorkersBound, WorkersBound)> {
     if entry.as_integer().is_some() {
         let count = usize::try_from(entry.integer(1..=MAX_WORKERS as i64)?).ok()?;

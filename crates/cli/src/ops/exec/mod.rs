@@ -7,8 +7,8 @@
 //! left alone; standard error is printed or kept in a file, and its last [`STDERR_TAIL`] bytes go into the failure's
 //! message. The outputs of an attempt that is repeated are discarded.
 //!
-//! As with a shell's `$(…)`, the op ends when the program has ended and no process holds its output any more. When the
-//! time limit passes or the flow is abandoned, the whole group gets SIGTERM, a moment later SIGKILL, and is gone when
+//! As with a shell's `$(…)`, the op ends when the program has ended and no process has its output open. When the time
+//! limit passes or the flow is abandoned, the whole group gets SIGTERM and, a moment later, SIGKILL; it is gone when
 //! the op returns. Programs that still run at the end of the run get SIGKILL
 //! ([`live::end`](millstream_command::program::live::end)). A descendant that has left the group with `setsid` is not
 //! followed.
@@ -46,7 +46,8 @@ use crate::machine::Machine;
 use crate::printer::{self, Output, Printer};
 use crate::record::Record;
 
-/// The pause of a unit whose program would have no reader: longer than the run takes to halt.
+/// The pause of a unit whose program would write to a standard output without a reader. It is longer than the run takes
+/// to halt.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The maximum number of concurrent starts of a stage on fibers: each start occupies a thread.
@@ -65,7 +66,7 @@ pub(super) struct Exec {
     dir: Option<PathTemplate>,
     printer: Arc<Printer>,
     machine: Arc<Machine>,
-    /// The number of attempts of a unit, after which a failure is final.
+    /// The number of attempts that a unit has; the failure of the last one is final.
     attempts: u32,
     /// Permits for starts on fibers: one is held while a program is started.
     starts: Option<[Mutex<()>; STARTS]>,
@@ -239,7 +240,7 @@ impl Op for Exec {
         };
         let held = record.held() + made;
         if made > 0 {
-            // Nothing runs yet, so the unit may wait, whatever the program would do.
+            // The program has not started, so the unit can still wait for memory.
             cx.reserve_first(held)?;
         }
         let input = match self.stdin {
@@ -273,7 +274,8 @@ impl Op for Exec {
             }
         });
         let started = self.start(&mut command).map_err(|error| not_started(&name, &error))?;
-        // The command holds this side's copy of an output file, which must be closed when the program closes its own.
+        // The command has a copy of the output file's descriptor. Only the program's copy may remain, or the file would
+        // stay open after the program has closed it.
         drop(command);
         let kept = match &self.stderr {
             Stderr::Print => Complaints::All(Vec::new()),
@@ -304,8 +306,8 @@ impl Op for Exec {
         Ok(())
     }
 
-    /// A program does not use the worker's processor time. But without a need that bounds their number, only as many
-    /// programs run as the flow has workers.
+    /// A program does not use the worker's processor time, so its stage may have threads of its own. If no need bounds
+    /// their number, the stage runs on the flow's workers, and there are no more programs at once than workers.
     fn blocking(&self, has_needs: bool) -> bool {
         has_needs
     }
@@ -331,7 +333,7 @@ impl Program {
                 .map_err(|error| OpError::new(format!("no program `{}`: {error}", name.display()), "check the path"))?;
             return program::check(Path::new(&name)).map(|()| Self::Found { name, path });
         }
-        // The program is looked up once: the search costs a failed system call for each folder of the path without it.
+        // The program is looked up once: each folder on the path that lacks it costs a failed system call.
         match find(&name, std::env::var_os("PATH").as_deref()) {
             Some(path) => program::check(&path).map(|()| Self::Found { name, path }),
             None => Err(OpError::new(
@@ -342,9 +344,9 @@ impl Program {
     }
 }
 
-/// The path of a program whose name contains a slash. The name is relative to the folder in which the run began,
-/// whatever the program's working folder; otherwise data that names the working folder would also choose the program.
-/// Other names are left to the search path.
+/// The path of a program whose name contains a slash. The name is relative to the folder in which the run began, not to
+/// the program's working folder: otherwise data that names the working folder would also choose the program. A name
+/// without a slash is looked up on the search path.
 fn from_here(name: &OsStr) -> io::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') { std::path::absolute(name) } else { Ok(name.into()) }
 }
@@ -370,9 +372,9 @@ impl OutputFile {
         self.0.put(Existing::Replace).map_err(|error| io_failure("write", &path, &error))
     }
 
-    /// The end of the file. If it cannot be read, the message is sent without it.
+    /// The end of the file. It is empty if the file cannot be read: the failure's message then does without it.
     fn end(&self) -> Tail {
-        // One byte more than a message shows, to detect that there are more.
+        // One byte more than a message shows tells that the file is longer.
         let mut end = vec![0; STDERR_TAIL + 1];
         let read = File::open(self.0.temporary()).and_then(|file| {
             let from = file.metadata()?.len().saturating_sub(end.len() as u64);

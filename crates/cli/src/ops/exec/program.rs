@@ -1,4 +1,4 @@
-//! Checks before the first unit whether a program can be run.
+//! Checks, before the first unit, that a program can be run.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,7 +16,7 @@ const HEAD: u64 = 256;
 /// Checks that the kernel can run the file at `path`, as far as that can be known without trying.
 ///
 /// # Errors
-/// The file does not exist, is not a regular file, may not be executed, or is a text without the line that names its
+/// The file does not exist, is not a regular file, is not executable, or is a text whose first line names no
 /// interpreter.
 pub(super) fn check(path: &Path) -> Result<(), OpError> {
     let shown = path.display();
@@ -57,8 +57,8 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
     }
 }
 
-/// The program that a script's first line names. The inner `None` means a truncated line; the outer `None`, that the
-/// file is not a script.
+/// The program that a script's first line names. The outer `None` means that the file is not a script; the inner
+/// `None`, that its first line is truncated.
 fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
     let rest = head.strip_prefix(b"#!")?;
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest).trim_ascii();
@@ -67,7 +67,7 @@ fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
     Some(name.map(|name| Path::new(OsStr::from_bytes(name))))
 }
 
-/// Whether no kernel would treat the file as a program: executable formats contain bytes that no text contains.
+/// Whether the file is a text. Every binary format that a kernel executes contains bytes that no text contains.
 fn is_text(head: &[u8]) -> bool {
     !head.contains(&0) && !head.starts_with(b"\x7fELF")
 }

@@ -14,17 +14,17 @@ use rustix::io::Errno;
 
 use super::super::growing;
 
-/// The maximum number of reads of standard error after the group was ended: a descendant that left the group may write
-/// without end.
+/// The maximum number of reads of standard error after the group was killed. A descendant that has left the group could
+/// write forever.
 const LAST_READS: usize = 32;
 
-/// The end of a run.
+/// How a program ended.
 pub(super) enum Ending {
-    /// The program has ended by itself.
+    /// The program exited, or a signal from elsewhere killed it.
     Exited(ExitStatus),
-    /// The time limit passed, and the group was ended.
+    /// The time limit passed, and the group was killed.
     TimedOut,
-    /// The flow was abandoned, and the group was ended.
+    /// The flow was abandoned, and the group was killed.
     Cancelled(Failure),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Spoken {
 /// The part of a program's standard error that is kept.
 #[derive(Debug)]
 pub(super) enum Complaints {
-    /// Its end.
+    /// The last bytes of it.
     End(Tail),
     /// All of it.
     All(Vec<u8>),
@@ -60,7 +60,7 @@ impl Complaints {
         }
     }
 
-    /// Its end.
+    /// The last bytes of it.
     pub(super) fn end(&self) -> Cow<'_, Tail> {
         match self {
             Self::End(end) => Cow::Borrowed(end),
@@ -142,7 +142,7 @@ impl Talk<'_> {
         if !stdin.is_empty() {
             self.tell()?;
         }
-        // A pipe whose writers are gone and that holds nothing is not worth a read, for which memory is granted.
+        // An empty pipe without writers needs no read, for which memory would have to be granted.
         if self.stdout.as_ref().is_some_and(|pipe| has_ended(pipe, stdout)) {
             self.stdout = None;
             growing::trim(&mut self.spoken.stdout);
@@ -213,8 +213,8 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Reads the rest that the program had written when it was ended. If it cannot be read any more, the message is
-    /// sent without it.
+    /// Reads what the program had written before it was killed. An error ends the reading: the failure's message then
+    /// shows what was read so far.
     fn last_words(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..LAST_READS {
             if !self.stderr.as_ref().is_some_and(has_more) || self.hear_complaints(cx).is_err() {
@@ -229,8 +229,8 @@ impl Talk<'_> {
     }
 }
 
-/// Reads some of a pipe into memory that was granted first, for a unit that holds `beside` bytes already; returns
-/// whether there can be more.
+/// Reads some of a pipe into memory that is granted before the read, for a unit that already holds `beside` bytes.
+/// Returns whether there can be more.
 fn read_granted(from: impl AsFd, heard: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<bool, Failure> {
     if heard.len() == heard.capacity() {
         let capacity = growing::next_capacity(heard);
@@ -250,9 +250,9 @@ fn has_more(pipe: &impl AsFd) -> bool {
     !told.is_empty() && !has_ended(pipe, told)
 }
 
-/// Whether the writers of a pipe are gone and it holds nothing, after a poll that `told` so. The poll may have missed the last
-/// bytes: the kernel looks for bytes first and for writers then, and the last writer may write and close in between. A second
-/// look cannot miss them.
+/// Whether a pipe is empty and has no writers. `told` is the result of a poll that may have missed the last bytes: the
+/// kernel checks for bytes before it checks for writers, and the last writer may write and close in between. A second
+/// poll cannot miss them.
 fn has_ended(pipe: &impl AsFd, told: PollFlags) -> bool {
     told == PollFlags::HUP && look(pipe) == PollFlags::HUP
 }
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_said_to_hold_nothing_is_looked_at_again() {
+    fn a_pipe_that_a_poll_found_empty_is_polled_again() {
         let (reader, mut writer) = io::pipe().unwrap();
         assert!(!has_more(&reader) && !has_ended(&reader, PollFlags::empty()));
         io::Write::write_all(&mut writer, b"last words").unwrap();

@@ -155,7 +155,7 @@ fn environment_folder_and_shell_are_as_asked() {
 }
 
 #[test]
-fn output_that_is_not_wanted_leaves_the_payload() {
+fn output_that_is_not_captured_leaves_the_payload() {
     let op = exec_with(&["echo", "noise"], ExecStdin::Null, ExecStdout::Null);
     assert_eq!(run(op, record("kept")).unwrap().payload, b"kept");
 }
@@ -195,7 +195,7 @@ fn the_files_of_a_program_that_fails_are_kept_if_asked_for() {
 }
 
 #[test]
-fn a_failure_says_status_signal_and_what_was_said() {
+fn a_failure_says_status_signal_and_standard_error() {
     let error = run(sh("echo out; echo wrong >&2; exit 7"), record("kept")).unwrap_err();
     assert_eq!(error, "`sh` exited with status 7; standard error: wrong");
     assert_eq!(run(sh("kill -SEGV $$"), record("")).unwrap_err(), "`sh` was killed by SIGSEGV (signal 11)");
@@ -205,7 +205,7 @@ fn a_failure_says_status_signal_and_what_was_said() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_said_before_the_first_unit() {
+fn a_missing_program_is_reported_before_the_first_unit() {
     let error = op(&spec(&["no-such-program-anywhere"])).err().unwrap();
     assert_eq!(error.message, "no program `no-such-program-anywhere` is on the search path");
     let error = run(exec(&["/nowhere/{line}"]), record("")).unwrap_err();
@@ -216,12 +216,12 @@ fn a_program_that_is_not_there_is_said_before_the_first_unit() {
     assert_eq!(error.message, "/etc/passwd is not executable");
 }
 
-/// Time limits. The next one is for a machine so busy that a script does not get far within the one before.
+/// Time limits, tried in order. On a busy machine, a script may not have started its processes within a short one.
 const LIMITS: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(20)];
 
 /// Starts a script that writes the numbers of its processes to a file, lets its time limit pass, and expects all of
 /// them gone.
-fn leaves_nobody(script: &str) {
+fn leaves_no_process(script: &str) {
     let folder = tempfile::tempdir().unwrap();
     let started = LIMITS.iter().any(|limit| {
         let numbers = folder.path().join(format!("{}", limit.as_millis()));
@@ -246,30 +246,30 @@ fn leaves_nobody(script: &str) {
 #[test]
 fn a_time_limit_ends_the_whole_group() {
     let script = "echo $$ >> $NUMBERS; sleep 100 & echo $! >> $NUMBERS; sleep 100";
-    leaves_nobody(script);
+    leaves_no_process(script);
 }
 
 #[test]
 fn a_program_that_ignores_sigterm_is_killed() {
     let script = "trap '' TERM; echo $$ >> $NUMBERS; (while :; do sleep 0.05; done) & echo $! >> $NUMBERS; \
                   wait; while :; do :; done";
-    leaves_nobody(script);
+    leaves_no_process(script);
 }
 
 #[test]
 fn a_child_that_outlives_the_leader_and_holds_its_output_is_killed() {
     let script = "echo $$ >> $NUMBERS; sleep 100 & echo $! >> $NUMBERS; exit 0";
-    leaves_nobody(script);
+    leaves_no_process(script);
 }
 
 #[test]
 fn a_program_that_closes_its_output_and_stays_is_killed() {
     let script = "echo $$ >> $NUMBERS; sleep 100 >&- 2>&- <&- & echo $! >> $NUMBERS; exec >&- 2>&- <&-; wait";
-    leaves_nobody(script);
+    leaves_no_process(script);
 }
 
 #[test]
-fn what_was_said_before_the_time_limit_is_in_the_message() {
+fn standard_error_before_the_time_limit_is_in_the_message() {
     let says_it = || sh("echo 'still at it' >&2; sleep 100");
     let mut error = String::new();
     let heard = LIMITS.iter().any(|limit| {

@@ -1,14 +1,15 @@
-//! The buffers of a connection, which take little memory while an answer is waited for: thousands of connections may do so.
+//! The buffers of a connection. They take little memory while the connection waits for an answer, as thousands may do
+//! at once.
 //!
-//! `ureq`'s own take all that they may ever need at once, 256 KiB. Here the request's goes when it has been sent, and the answer's begins
-//! small and doubles whenever a read has filled it.
+//! The buffers of `ureq` take their final size, 256 KiB, from the start. Here the request's buffer is freed once the
+//! request has been sent; the answer's buffer begins small and doubles whenever a read fills it.
 
 use ureq::unversioned::transport::Buffers;
 
 /// The first size of the buffer for an answer.
 const FIRST_INPUT: usize = 4096;
 
-/// The least room beside the output while a request's body is sent, as `ureq` has it.
+/// The size of the scratch buffer beside the output while a request's body is sent: the minimum in `ureq`.
 const MIN_TMP: usize = 10 * 1024;
 
 /// See the [module](self).
@@ -19,9 +20,9 @@ pub(super) struct GrowingBuffers {
     /// The part of the input that holds bytes.
     filled: std::ops::Range<usize>,
     output: Vec<u8>,
-    /// The last bytes that were consumed were some.
+    /// The last call of `input_consume` consumed at least one byte.
     progress: bool,
-    /// The last read took all that there was room for.
+    /// The last read filled the buffer, so the next one gets a larger buffer.
     is_short: bool,
 }
 
@@ -108,7 +109,7 @@ mod tests {
                 sent
             });
             buffers.input_appended(amount);
-            // One byte of an answer's part is not consumed yet.
+            // Each round leaves one byte unconsumed.
             let consumed = buffers.input().len() - 1;
             kept.extend_from_slice(&buffers.input()[..consumed]);
             buffers.input_consume(consumed);

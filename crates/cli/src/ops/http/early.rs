@@ -1,4 +1,4 @@
-//! Answers that come before the request was read.
+//! Answers that arrive before the server has read the whole request.
 //!
 //! A server that refuses a request because of its head answers at once and closes the connection, so writing the rest
 //! of the request fails. The answer tells more than the failed write does. Therefore a write to a closed connection
@@ -9,7 +9,7 @@ use std::io;
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
-/// Reads early answers from the connections of the connector before it.
+/// A connector that reads early answers from the connections that the previous connector in the chain makes.
 #[derive(Debug)]
 pub(super) struct ReadsEarlyAnswers;
 

@@ -10,7 +10,7 @@ use crate::web_url;
 /// The number of redirects that are followed if the flow file does not set `max_redirects`.
 pub(super) const DEFAULT_MAX_REDIRECTS: u64 = 10;
 
-/// The URL to which redirects have led a unit that is not fetched yet.
+/// The URL to which redirects have led so far, for a unit that still waits for its answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Hop {
     /// The URL of the next request.
@@ -19,7 +19,7 @@ pub(crate) struct Hop {
     pub(crate) count: u64,
     /// Whether all redirects kept the scheme, host and port with which the unit began.
     pub(crate) at_home: bool,
-    /// Whether the original request changes something, and its answer is fetched by a request that changes nothing.
+    /// Whether the original request changed something, and its answer is now fetched by a request that changes nothing.
     pub(crate) gets: bool,
 }
 
@@ -121,7 +121,7 @@ mod tests {
     const REDIRECTS: Redirects = Redirects { most: 10, downgrade: false };
 
     #[test]
-    fn a_user_and_the_headers_stay_with_their_scheme_host_and_port() {
+    fn credentials_and_headers_are_sent_to_their_own_scheme_host_and_port_only() {
         for (to, at_home, url) in [
             ("/b", true, "http://u:p@h/b"),
             ("http://H:80/b", true, "http://u:p@h/b"),

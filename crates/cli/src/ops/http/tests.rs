@@ -1,4 +1,4 @@
-//! `http-get` against servers on the loopback interface, well-behaved and other.
+//! `http-get` against servers on the loopback interface, well-behaved and misbehaving.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -80,7 +80,7 @@ impl Server {
         Self::handling(move |_, stream| stream.write_all(answer.as_bytes()))
     }
 
-    /// The same, and keeps the last request's head.
+    /// As [`replying`](Self::replying), and keeps the head of the last request.
     fn listening(heard: Arc<Mutex<String>>, answer: String) -> Self {
         Self::handling(move |head, stream| {
             head.clone_into(&mut heard.lock().unwrap());
@@ -339,7 +339,7 @@ fn redirects_are_followed_up_to_the_limit_and_are_no_attempts() {
 }
 
 #[test]
-fn a_fetched_unit_is_again_of_its_own_host() {
+fn a_fetched_unit_needs_its_own_host_again() {
     let elsewhere = Server::start();
     let server = Server::replying(format!(
         "HTTP/1.1 302 Found\r\nLocation: http://{}/hello\r\nContent-Length: 0\r\n\r\n",
@@ -482,7 +482,7 @@ fn bodies_larger_than_the_memory_there_is_come_one_after_the_other() {
 }
 
 #[test]
-fn what_is_no_url_is_refused() {
+fn a_text_that_is_not_a_url_is_refused() {
     for line in [&b"example.com"[..], b"ftp://h/", b"", b"http://\xFF/", b"http://", b"http://a b/"] {
         let error = run(get(), Record::line(line.to_vec())).unwrap_err();
         assert!(!error.contains("panicked"), "{error}");
@@ -583,7 +583,7 @@ fn only_a_post_or_a_patch_does_harm_when_it_runs_again() {
 
 /// Sends a body of several megabytes to a server that does `answer` after the head, reads no more and hangs up. Returns
 /// the failures of a unit on a thread and of a unit on a fiber.
-fn sent_to_one_that_hangs_up(answer: &'static str) -> [String; 2] {
+fn sent_to_a_server_that_hangs_up(answer: &'static str) -> [String; 2] {
     let server = Server::handling(move |_, stream| {
         stream.write_all(answer.as_bytes())?;
         Err(std::io::Error::other("the rest stays unread"))
@@ -601,10 +601,10 @@ fn sent_to_one_that_hangs_up(answer: &'static str) -> [String; 2] {
 #[test]
 fn an_answer_that_comes_before_the_body_was_read_is_the_answer() {
     let refused = "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    for failure in sent_to_one_that_hangs_up(refused) {
+    for failure in sent_to_a_server_that_hangs_up(refused) {
         assert!(failure.contains("status 413"), "{failure}");
     }
-    for failure in sent_to_one_that_hangs_up("") {
+    for failure in sent_to_a_server_that_hangs_up("") {
         assert!(failure.contains("POST ") && failure.contains("os error"), "{failure}");
     }
 }

@@ -25,7 +25,7 @@ use ureq::{Agent, Error, Timeout};
 use super::buffers::GrowingBuffers;
 use super::early::ReadsEarlyAnswers;
 
-/// The minimum time for one of several addresses.
+/// The minimum time for an attempt to connect to one of several addresses.
 const MIN_FOR_ADDRESS: Duration = Duration::from_millis(10);
 
 /// An agent whose waits suspend fibers.
@@ -108,7 +108,7 @@ fn first_of(addresses: &[SocketAddr], limit: Option<Duration>, reason: Timeout) 
     Err(last)
 }
 
-/// Whether another address may do better.
+/// Whether the error concerns this address alone, so that another one may work.
 fn is_of_address(error: &io::Error) -> bool {
     use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable)
@@ -138,7 +138,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// The error of a step that may have been too late.
+    /// The error of a step: a timeout of `ureq` if its time ran out.
     fn told(error: io::Error, timeout: NextTimeout) -> Error {
         if error.kind() == io::ErrorKind::TimedOut { Error::Timeout(timeout.reason) } else { error.into() }
     }
@@ -167,8 +167,8 @@ impl Transport for Connection {
         Ok(amount > 0)
     }
 
-    /// An idle connection counts as open as long as nothing can be read from it: neither its end nor an unrequested
-    /// answer.
+    /// An idle connection counts as open as long as a read would find nothing: neither the end of the stream nor an
+    /// unrequested answer.
     fn is_open(&mut self) -> bool {
         let mut byte = [0; 1];
         matches!(recv(&self.stream, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Err(Errno::AGAIN))

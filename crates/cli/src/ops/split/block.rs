@@ -1,7 +1,7 @@
-//! Blocks of about one size, each up to the end of a line.
+//! Blocks of about one size, each of which ends at the end of a line.
 //!
-//! A line with which a block would be too large is left to the next block. One that is too long for a block of its own is passed
-//! over alone: the lines before it and behind it are in blocks.
+//! A line that would make a block too large begins the next block. A line that is too long for a block of its own is
+//! skipped alone: the lines before and after it are in blocks.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -16,12 +16,12 @@ pub(crate) struct Blocks<R> {
     /// The largest block taken.
     most: usize,
     part: u64,
-    /// The start of the next block, which was read already: no more than one line.
+    /// The start of the next block, already read: at most one line.
     read_ahead: Vec<u8>,
     ended: bool,
 }
 
-/// A line that no block can hold.
+/// A line that is too long for any block.
 pub(crate) struct TooLong {
     /// Its number among the blocks, from 1.
     pub part: u64,
@@ -37,10 +37,10 @@ impl<R: Read> Blocks<R> {
         self.part
     }
 
-    /// The next block, if there is one. A line that is too long for one is passed over in its place.
+    /// The next block, or [`TooLong`] for a line that is too long for a block and is skipped.
     ///
     /// # Errors
-    /// Those of the input; there are no more blocks then.
+    /// Those of the input, after which there are no more blocks.
     pub(crate) fn try_next(&mut self) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
         let mut block = std::mem::take(&mut self.read_ahead);
         self.input.by_ref().take(self.size.saturating_sub(block.len()) as u64).read_to_end(&mut block)?;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_passed_over_alone() {
+    fn a_line_that_is_too_long_is_skipped_alone() {
         assert_eq!(blocks("ab\n0123456789\ncd\n", 4, 6), ["ab\n", "!", "cd\n"]);
         assert_eq!(blocks("0123456789\ncd\n", 4, 6), ["!", "cd\n"]);
         assert_eq!(blocks("ab\n0123456789", 4, 6), ["ab\n", "!"]);

@@ -1,4 +1,4 @@
-//! The elements of a JSON array, or values behind one another, as in lines of JSON.
+//! The elements of a JSON array, or a sequence of JSON values, as in lines of JSON.
 
 use std::io::{BufReader, Read};
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{Cut, Torn};
 use crate::json_member::Members;
 
-/// A text may begin with this, which says nothing about it.
+/// A text may begin with this mark, which is skipped.
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// See the [module](self).
@@ -15,7 +15,7 @@ pub(super) struct Values<R> {
     bytes: std::io::Bytes<BufReader<R>>,
     /// A byte that was read and belongs to the next value.
     ahead: Option<u8>,
-    /// The values are an array's; `None`: nothing was read yet.
+    /// Whether the values are the elements of an array; `None` before the first read.
     in_array: Option<bool>,
     /// The largest value taken.
     most: usize,
@@ -35,7 +35,7 @@ impl<R: Read> Values<R> {
         }
     }
 
-    /// The first byte that is no white space.
+    /// The next byte that is not white space.
     fn solid(&mut self) -> Result<Option<u8>, Torn> {
         loop {
             match self.byte()? {
@@ -92,7 +92,7 @@ impl<R: Read> Values<R> {
         }
     }
 
-    /// Reads to the end of the value that begins with this byte. Whether it is JSON is seen later.
+    /// Reads to the end of the value that begins with this byte. The caller checks that it is JSON.
     fn value(&mut self, first: u8) -> Result<Vec<u8>, Torn> {
         let mut text = vec![first];
         let (mut depth, mut in_string, mut escaped) = (usize::from(matches!(first, b'{' | b'[')), first == b'"', false);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn values_behind_one_another() {
+    fn a_sequence_of_values() {
         assert_eq!(values("{\"a\":1}\n{\"a\":2}\n\n3 4"), ["{\"a\":1}", "{\"a\":2}", "3", "4"]);
         assert_eq!(values(""), [""; 0]);
         assert_eq!(values("\u{feff}1 2"), ["1", "2"]);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_members_of_an_object_are_known() {
+    fn the_members_of_an_object_become_fields() {
         let mut cuts = Values::new(BufReader::new(br#"[{"a": "x"}]"#.as_slice()), 100);
         let cut = cuts.next().unwrap().unwrap();
         assert_eq!(cut.members.find("a").as_deref(), Some(b"x".as_slice()));

@@ -1,8 +1,8 @@
-//! Pieces with text between them that a regular expression matches.
+//! Pieces separated by text that a regular expression matches.
 //!
-//! The expression sees a window that begins with the piece. A match counts once 64 KiB are known behind it, or all there is, since
-//! further text could make it longer; where the window has no such match, it grows. So the pieces depend on the text alone, and
-//! not on how it was read.
+//! The expression is matched against a window that begins with the piece. More text could make a match longer, so a
+//! match counts only if the window has 64 KiB after it, or extends to the end of the input; otherwise the window grows.
+//! So the pieces depend on the text alone, and not on how it was read.
 
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use regex::bytes::Regex;
 
 use super::{Cut, Torn};
 
-/// The bytes behind a match that decide it.
+/// The bytes after a match that must be known before the match counts.
 const AHEAD: usize = 64 << 10;
 
 /// See the [module](self).
@@ -20,12 +20,12 @@ pub(super) struct Between<R> {
     separator: Regex,
     /// The largest piece taken.
     most: usize,
-    /// The bytes that were read; those from `from` on are in no piece yet.
+    /// The bytes that were read. Those from `from` on belong to no piece yet.
     window: Vec<u8>,
     from: usize,
-    /// Part of the piece is gone, and the byte before `from` is its last: `^` and `\b` look at it.
+    /// A part of the piece was dropped. Its last byte stays before `from`, since `^` and `\b` depend on it.
     is_torn: bool,
-    /// Nothing comes behind the window.
+    /// The window extends to the end of the input.
     is_last: bool,
     part: u64,
     ended: bool,
@@ -46,7 +46,7 @@ impl<R: Read> Between<R> {
         }
     }
 
-    /// Makes the window this long, if there is as much.
+    /// Makes the window this long, if the input has that many bytes.
     fn extend_to(&mut self, bytes: usize) -> io::Result<()> {
         let lacks = bytes.saturating_sub(self.window.len() - self.from);
         if lacks == 0 || self.is_last {
@@ -60,7 +60,7 @@ impl<R: Read> Between<R> {
         Ok(())
     }
 
-    /// The first match in the window that is not empty, from the piece's first byte on.
+    /// The first match in the window that is not empty, counted from the piece's first byte.
     fn first_match(&self) -> Option<Range<usize>> {
         let before = usize::from(self.is_torn);
         let text = &self.window[self.from - before..];
@@ -75,7 +75,7 @@ impl<R: Read> Between<R> {
         None
     }
 
-    /// Lets the first bytes of a piece go that is too long.
+    /// Drops the first bytes of a piece that is too long.
     fn drop_first(&mut self, bytes: usize) {
         self.from += bytes;
         self.is_torn = true;
@@ -83,7 +83,7 @@ impl<R: Read> Between<R> {
 
     /// Reads up to the next match, or to the end; `None` if nothing is left.
     fn read(&mut self) -> Result<Option<Cut>, Torn> {
-        // A match within 64 KiB that is not decided in so much begins behind the largest piece.
+        // In a window of this size, a match of at most 64 KiB counts unless it begins after the largest piece.
         let largest = self.most.saturating_add(2 * AHEAD);
         let mut wanted = 2 * AHEAD;
         let piece = loop {
@@ -104,7 +104,7 @@ impl<R: Read> Between<R> {
                 }
                 None if self.is_last => break self.window.split_off(self.from),
                 _ if wanted < largest => wanted = (2 * wanted).min(largest),
-                // Too long: what could be the start of a match is kept, and the rest goes.
+                // The piece is too long. The bytes that could begin a match are kept, and the others dropped.
                 found => self.drop_first(found.map_or(length - AHEAD, |found| found.start)),
             }
         };
@@ -165,9 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_is_too_long_is_passed_over() {
+    fn a_piece_that_is_too_long_is_skipped() {
         assert_eq!(pieces(b"abcde-fghijk-l", "-", 5), ["abcde", "!", "l"]);
-        // Neither the end of a window nor the place where bytes went is an end of a line or of a text.
+        // Neither the end of a window nor the point where bytes were dropped is the end of a line or of the text.
         let torn = [vec![b'a'; 100 << 10], b"=".to_vec(), vec![b'b'; 70_000]].concat();
         assert_eq!(pieces(&torn, "(?m)^=", 100 << 10), ["!"]);
         let dashes = [vec![b'x'; 131_070], vec![b'-'; 10], b"y".to_vec()].concat();

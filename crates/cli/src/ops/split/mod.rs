@@ -1,8 +1,8 @@
 //! `split`: a unit becomes several, one for each piece of its payload.
 //!
-//! Pieces are read as they are asked for, and only one is held, or a kilobyte of short lines: any length of payload takes
-//! the same memory. A piece that is wrong by itself, such as a line that is too long, comes as a unit that says so, and
-//! the next one is read as usual. Where the rest cannot be told from it, the unit that is split fails.
+//! Pieces are read on demand, and only one is in memory, or a kilobyte of short lines: a payload of any length takes
+//! the same memory. A faulty piece, such as a line that is too long, becomes a unit that carries the fault, and the
+//! next piece is read as usual. If the end of the faulty piece cannot be found, the whole unit fails.
 
 pub(crate) mod block;
 mod json;
@@ -31,16 +31,16 @@ use crate::source::lines::Lines;
 /// The maximum number of levels of pieces. It ends a cycle of stages that would otherwise split without end.
 const MAX_LEVELS: u32 = 100;
 
-/// The number of pieces that share one count of references to their unit: about those of a batch.
+/// The number of pieces that share one reference count of their unit: about one batch.
 const PIECES_TOGETHER: u64 = 64;
 
-/// Bytes asked of a payload at once.
+/// The number of bytes of a payload that one read asks for.
 const READ: usize = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Split {
     spec: SplitSpec,
-    /// For pieces that it separates.
+    /// The expression that separates pieces, if one does.
     separator: Option<Regex>,
 }
 
@@ -78,8 +78,8 @@ impl Split {
         })
     }
 
-    /// The payload for reading. The directory of a zip archive is at its end, so one that has to be made from its start is
-    /// brought into memory.
+    /// The payload for reading. The directory of a zip archive is at its end, so a payload that can only be made from
+    /// its start is brought into memory.
     fn stream(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
         let stream = record.payload.share();
         if self.spec.by != SplitBy::Zip || stream.random_access().is_some() {
@@ -137,7 +137,7 @@ pub(crate) struct Cut {
     fault: Option<String>,
 }
 
-/// The text that a piece has beside its content.
+/// The text of a piece, in addition to its content.
 #[derive(Debug, Default, PartialEq)]
 enum Kind {
     /// None.
@@ -147,7 +147,7 @@ enum Kind {
     Line(Bytes),
     /// The path of a file.
     Member(Vec<u8>),
-    /// It is the unit itself, for this stage.
+    /// The piece is a copy of the unit, for this stage.
     Copy(Arc<str>),
 }
 
@@ -191,7 +191,7 @@ fn lines(
     })
 }
 
-/// The part of a piece that is to run: all of it, unless a retry wants less.
+/// The part of a piece that runs: all of it, unless a retry needs only a part.
 #[derive(Default, PartialEq)]
 struct Again {
     letter: Option<usize>,
@@ -202,7 +202,7 @@ struct Again {
 /// The pieces of one unit.
 pub(crate) struct Pieces {
     cuts: Cuts,
-    /// The payload that they are cut from.
+    /// The payload from which the pieces are cut.
     stream: Stream,
     /// The payload of each piece, if they are copies.
     whole: Option<Payload>,
@@ -210,10 +210,11 @@ pub(crate) struct Pieces {
     place: Option<Arc<Place>>,
     /// The number of the last piece.
     part: u64,
-    /// All pieces run behind the last one that an earlier run has brought out, `passed`; otherwise only the wanted ones.
+    /// Whether all pieces run after number `passed`, the last one that an earlier run brought out; otherwise only the
+    /// wanted ones run.
     runs_rest: bool,
     passed: u64,
-    /// Tells the number of the last piece.
+    /// The number of the last piece, for other readers.
     so_far: Arc<PiecesSoFar>,
     /// The pieces that a retry wants, and the first of those that have not come yet.
     wanted: Option<Arc<Wanted>>,
@@ -246,7 +247,7 @@ impl Iterator for Pieces {
 }
 
 impl Pieces {
-    /// The part of this piece that a retry wants; `None`: nothing.
+    /// The part of this piece that runs; `None` if the retry does not need the piece.
     fn wanted_of_this(&mut self) -> Option<Again> {
         let all = self.wanted.as_deref().unwrap_or_default();
         let from = self.next_wanted;
@@ -257,7 +258,8 @@ impl Pieces {
         };
         match &all[from..from + of_this] {
             [] => (self.runs_rest && self.part > self.passed).then(Again::default),
-            // Its letter stands for all pieces that have not come yet; those that have may have letters of their own.
+            // This letter represents all pieces that had not been brought out; the pieces before them may have letters
+            // of their own.
             [piece, some @ ..] if piece.parts.len() == 1 => Some(Again {
                 letter: Some(piece.letter),
                 passed: piece.passed,
@@ -267,7 +269,7 @@ impl Pieces {
         }
     }
 
-    /// The failure that a piece which a retry wants is not there any more.
+    /// The failure for a piece that a retry needs and that no longer exists.
     fn lacks(&mut self) -> Option<Failure> {
         let all = self.wanted.take()?;
         let piece = all.get(self.next_wanted)?;

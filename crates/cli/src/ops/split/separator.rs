@@ -1,4 +1,4 @@
-//! Pieces with a text between them.
+//! Pieces separated by a fixed text.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -24,7 +24,7 @@ impl<R: Read> Separated<R> {
         let last = *self.separator.last().expect("a separator is not empty");
         let (mut piece, mut dropped, mut any) = (Vec::new(), 0, false);
         loop {
-            // A text that ends where the piece does is found by its last byte.
+            // A separator ends with its last byte, so reading up to that byte finds every separator.
             let room = self.most + self.separator.len();
             let read = self
                 .input
@@ -44,7 +44,7 @@ impl<R: Read> Separated<R> {
                 break;
             }
             if piece.len() >= room {
-                // Too long: what could be a part of the separator is kept, and the rest goes.
+                // The piece is too long. The bytes that could begin the separator are kept, and the others dropped.
                 let keep = self.separator.len() - 1;
                 dropped += piece.len() - keep;
                 piece.drain(..piece.len() - keep);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_is_too_long_is_passed_over() {
+    fn a_piece_that_is_too_long_is_skipped() {
         assert_eq!(pieces("abcde--fghij--k", "--", 5), ["abcde", "fghij", "k"]);
         assert_eq!(pieces("abcdef--xy--0123456789-0123456789--z", "--", 5), ["!", "xy", "!", "z"]);
         assert_eq!(pieces("xy--0123456789", "--", 5), ["xy", "!"]);

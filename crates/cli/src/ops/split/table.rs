@@ -11,7 +11,7 @@ use crate::json_member::Members;
 /// See the [module](self).
 pub(super) struct Rows<R> {
     reader: Reader<Bounded<BufReader<R>>>,
-    /// The columns' names, as such and as JSON strings.
+    /// The names of the columns, each as text and as a JSON string.
     names: Vec<(Vec<u8>, Vec<u8>)>,
     header: bool,
     row: ByteRecord,
@@ -20,7 +20,7 @@ pub(super) struct Rows<R> {
     ended: bool,
 }
 
-/// A reader that gives no more than it may: a quote without an end must not take all memory.
+/// A reader with a limit: a quote without an end must not take all memory.
 struct Bounded<R> {
     reader: R,
     left: usize,
@@ -59,7 +59,7 @@ impl<R: Read> Rows<R> {
             if !self.read_row()? {
                 return Ok(None);
             }
-            // Names are text, whatever the bytes are: a template could not name others.
+            // Bytes that are not UTF-8 are replaced, since a template could not name them.
             self.names = self.row.iter().map(|name| named(String::from_utf8_lossy(name).as_bytes())).collect();
         }
         if !self.read_row()? {
@@ -108,7 +108,7 @@ impl<R: Read> Rows<R> {
     }
 }
 
-/// A name, as such and as a JSON string.
+/// A name, as text and as a JSON string.
 fn named(name: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut quoted = Vec::new();
     json_bytes::write_string(name, &mut quoted);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_another_length_is_wrong_by_itself() {
+    fn a_row_of_another_length_fails_alone() {
         let found = rows("a,b\n1,2\n3\n4,5\n", b',', true);
         assert_eq!(found[1], "? line 3: a row of 1 cells in a table of 2 columns");
         assert_eq!(found[2], "{\"a\":\"4\",\"b\":\"5\"}");

@@ -1,4 +1,4 @@
-//! The regular files of a tar archive. Folders and links have no content and are passed over.
+//! The regular files of a tar archive. Folders and links have no content and are skipped.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::{Cut, Kind, Torn};
 /// An archive consists of blocks of this size.
 const BLOCK: u64 = 512;
 
-/// The most that may come before the content of a file: its header, and a longer name.
+/// The maximum number of bytes before the content of a file: its header, and perhaps a long name.
 const MAX_BEFORE: u64 = 1 << 20;
 
 /// Programs that compress archives, and how their files begin.
@@ -25,8 +25,8 @@ pub(super) struct Members<R> {
     ended: bool,
 }
 
-/// The archive from where it was last read. The reader of a member borrows its archive, so each member gets an archive of
-/// its own, which begins there.
+/// The archive, from the current position on. The library's reader of a member borrows the archive, so each member gets
+/// an archive of its own, which begins at that position.
 struct Input<R>(Arc<Mutex<State<R>>>);
 
 struct State<R> {
@@ -34,7 +34,7 @@ struct State<R> {
     at: u64,
     /// Bytes that may be read before the next member's content: a name must not take all memory.
     left: u64,
-    /// Why the reader has failed, which the archive would tell in other words.
+    /// The error of the reader, which the library would hide behind one of its own.
     error: Option<io::Error>,
 }
 
@@ -88,14 +88,15 @@ impl<R: Read> Members<R> {
             let entry = archive.entries()?.next();
             self.input.state().left = u64::MAX;
             let Some(mut entry) = entry.transpose()? else {
-                // A file is compared with an earlier reading where it ends, which is behind the archive's end.
+                // The rest of the payload is read as well: the comparison with an earlier reading takes place at its
+                // end.
                 io::copy(&mut self.input, &mut io::sink())?;
                 return Ok(None);
             };
             let path = entry.path_bytes().into_owned();
             let kind = entry.header().entry_type();
             let is_sparse = kind.is_gnu_sparse() || is_sparse_by_pax(&mut entry);
-            // Of a sparse file the archive has only the data between the holes.
+            // The archive has only the data between the holes of a sparse file.
             let size = if is_sparse { entry.header().entry_size()? } else { entry.size() };
             drop(entry);
             let from = self.input.state().at;
@@ -123,7 +124,7 @@ impl<R: Read> Members<R> {
         }
     }
 
-    /// The program that may have compressed the archive, by its beginning.
+    /// The program that may have compressed the archive, recognised by the first bytes.
     fn compressor(&self) -> io::Result<Option<&'static str>> {
         let mut state = self.input.state();
         if state.at > 0 {
@@ -161,7 +162,7 @@ impl<R: Read> Iterator for Members<R> {
         };
         let member = self.read().map_err(|error| {
             let unread = self.input.state().error.take();
-            // The name of an archive's first file may begin in the same way, and such an archive can be read.
+            // The name of an archive's first file may begin with the same bytes, so this only explains an error.
             let senseless = || match compressor {
                 Some(program) => {
                     format!("the archive is compressed: decompress it in a stage before, as `{program} -dc` does")
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_large_is_wrong_by_itself() {
+    fn a_file_that_is_too_large_fails_alone() {
         assert_eq!(members(&archive(), 1000), [(3, 5, false), (242, 0, true), (5, 0, false)]);
     }
 
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_archive_is_told_as_that() {
+    fn a_compressed_archive_is_reported_as_such() {
         for (program, first) in [("gzip", &b"\x1f\x8b\x08\x00"[..]), ("bzip2", b"BZh9"), ("xz", b"\xfd7zXZ\x00")] {
             let bytes = [first, &[1; 2000]].concat();
             let found: Vec<_> = Members::new(BufReader::new(bytes.as_slice()), 10_000).collect();

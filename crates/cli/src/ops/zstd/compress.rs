@@ -2,7 +2,7 @@
 //!
 //! A small payload is compressed in one call into a buffer of the thread and copied back. A large one is compressed in
 //! place, a step at a time: the compressor keeps its own copy of the window, so the consumed bytes may be overwritten.
-//! Its output is never longer than the consumed bytes, except for a few bytes, which are kept aside. So a unit never
+//! Its output is at most a few bytes longer than what it has consumed, and these bytes are kept aside. So a unit never
 //! holds more than its payload, and a flow whose byte budget is full can still compress. A streamed payload is
 //! compressed whenever it is made.
 
@@ -17,7 +17,7 @@ use super::reason;
 use crate::payload::{Coding, Payload};
 use crate::record::Record;
 
-/// The largest payload that is compressed in one call; the thread's buffer is little larger.
+/// The largest payload that is compressed in one call. The thread's buffer is little larger.
 const ONE_CALL: usize = 2 << 20;
 
 /// The number of bytes consumed at a time in place.
@@ -102,7 +102,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// Once begun, only the flow's end stops this: a payload that is half compressed could not be retried.
+    /// Only the end of the flow stops a compression in place: a payload that is half compressed could not be retried.
     fn in_place(&mut self, payload: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<(), Failure> {
         cx.check()?;
         cx.reserve(beside + compress_bound(payload.len()) as u64)?;

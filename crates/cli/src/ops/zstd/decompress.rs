@@ -1,9 +1,9 @@
 //! Decompression into memory that was granted first.
 //!
 //! A frame that states the size of its content gets a buffer of exactly that size. For other frames, or several frames
-//! in a row, the buffer grows by doubling, and each growth is granted before it happens. A stated size is trusted only
-//! as far as the length of the frame makes it possible. Content that is larger than its share of the byte budget is not
-//! kept: it is made once to check that it can be made and to learn its size, and again for each stage that needs it.
+//! in a row, the buffer doubles, and each growth is granted before it happens. A stated size is refused if a frame of
+//! this length cannot hold that much. Content that is larger than its share of the byte budget is not kept: it is
+//! decompressed once to check it and to learn its size, and again for each stage that needs it.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ use crate::file::model::MaxBytes;
 use crate::payload::{Coding, Payload, Stream};
 use crate::record::Record;
 
-/// A block holds at most 128 KiB and takes more than three bytes: no frame expands more than this.
+/// The maximum expansion of a frame: a block holds at most 128 KiB and takes more than three bytes.
 const MAX_EXPANSION: u64 = 128 << 10;
 
 /// The number of bytes produced between two checks of the time limit and of cancellation.
@@ -27,7 +27,7 @@ const STEP: usize = 8 << 20;
 /// The largest window that a frame may require, as a power of two: the default of the `zstd` program.
 const MAX_WINDOW_LOG: u32 = 27;
 
-/// The window that every frame may require, since the format demands it of every decoder.
+/// The window that the format demands of every decoder, so every frame may require it.
 const MIN_WINDOW_LOG: u32 = 23;
 
 /// See the [module](self).
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_boasts_is_not_believed() {
+    fn a_stated_size_that_the_frame_cannot_hold_is_refused() {
         // Magic, a descriptor with an eight-byte size, a window, the size, an empty last block.
         let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0b1100_0000, 0x58];
         frame.extend((1_u64 << 40).to_le_bytes());
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn content_larger_than_its_share_is_made_when_it_is_wanted() {
+    fn content_larger_than_its_share_is_made_on_demand() {
         let content = content();
         for packed in [::zstd::bulk::compress(&content, 1).unwrap(), streamed(&content)] {
             let back = run(Decompress::new(None, 1 << 20), Record::holding(packed.clone())).unwrap();

@@ -1,7 +1,8 @@
 //! The directory of a zip archive: where it is, and what its entries say.
 //!
-//! The layout is that of PKWARE's APPNOTE 6.3, sections 4.3 to 4.5. Numbers are little-endian. An archive may have other bytes before
-//! it, as one that unpacks itself has; the directory's own place then tells by how much all others are shifted.
+//! The layout is that of PKWARE's APPNOTE 6.3, sections 4.3 to 4.5. Numbers are little-endian. An archive may follow
+//! other bytes, as in a file that unpacks itself. All offsets are then too small by the same amount, which the actual
+//! offset of the directory tells.
 
 use std::io::{self, BufReader, Read};
 
@@ -9,22 +10,22 @@ use super::Refused;
 use crate::ops::split::{READ, Torn};
 use crate::payload::{RandomAccess, Section, is_unread};
 
-/// The last record of an archive, without its comment, of at most this length.
+/// The length of the last record of an archive, without its comment, and the maximum length of the comment.
 const END: u64 = 22;
 const MAX_COMMENT: u64 = 0xffff;
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 
-/// The record that large archives have for the same, and the one that says where it is.
+/// The record that replaces the last one in large archives; the locator below says where it is.
 const END_64: u64 = 56;
 const END_64_SIGNATURE: &[u8] = b"PK\x06\x06";
 const LOCATOR: u64 = 20;
 const LOCATOR_SIGNATURE: &[u8] = b"PK\x06\x07";
 
-/// An entry, without its name and what follows.
+/// The length of an entry, without its name and the fields after it.
 const ENTRY: usize = 46;
 const ENTRY_SIGNATURE: &[u8] = b"PK\x01\x02";
 
-/// The header of a file, without its name.
+/// The length of the header of a file, without its name.
 const HEADER: usize = 30;
 const HEADER_SIGNATURE: &[u8] = b"PK\x03\x04";
 
@@ -34,23 +35,23 @@ const WIDE: u16 = 1;
 /// The flags of an entry whose content or header is encrypted.
 const ENCRYPTED: u16 = 1 | 1 << 13;
 
-/// The system on which modes are those of Unix, and the type of a file in a mode.
+/// The system whose modes are those of Unix, and the bits of a mode that tell the type of a file.
 const UNIX: u8 = 3;
 const TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
-/// The rest of a directory.
+/// The entries of a directory that are still to be read.
 pub(super) struct Directory {
     entries: BufReader<Section>,
-    /// Its bytes that were not read yet.
+    /// The number of its bytes that are still to be read.
     left: u64,
-    /// The place of the directory, before which all files are.
+    /// The offset of the directory; all files are before it.
     start: u64,
-    /// By how much places differ from what the archive says.
+    /// The difference between the actual offsets and those that the archive states.
     shift: u64,
-    /// Bytes of all files so far, with their headers.
+    /// The number of bytes of all files so far, with their headers.
     taken: u64,
-    /// The entries so far, and those that there should be, as far as 16 bits tell.
+    /// The number of entries so far, and the number that the archive announces; they are compared modulo 2^16.
     read: u64,
     announced: u64,
 }
@@ -58,7 +59,7 @@ pub(super) struct Directory {
 /// A file of an archive.
 pub(super) struct Entry {
     pub(super) name: Vec<u8>,
-    /// It has a content, as no folder, link or special file has.
+    /// Whether it has content, unlike a folder, a link or a special file.
     pub(super) is_file: bool,
     pub(super) encrypted: bool,
     pub(super) method: u16,
@@ -79,7 +80,7 @@ impl Directory {
         let tail_at = archive.len().saturating_sub(END + MAX_COMMENT);
         let tail = read(archive, tail_at, archive.len() - tail_at)?;
         let last = tail.len().checked_sub(END as usize).ok_or_else(|| senseless("it is too short"))?;
-        // A comment may have such bytes in it, and then its length does not fit.
+        // A comment may contain the signature, but then the length that follows does not fit.
         let is_end = |at: &usize| {
             tail[*at..].starts_with(END_SIGNATURE)
                 && usize::from(u16_at(&tail[*at..], 20)) == tail.len() - at - END as usize
@@ -136,7 +137,7 @@ impl Directory {
         let mut comment = vec![0; u16_at(&fixed, 32).into()];
         self.take(&mut comment)?;
         let mut wide = wide_numbers(&extra);
-        // A number that does not fit is in the extra field, in this order.
+        // Numbers that do not fit into 32 bits are in the extra field, in this order.
         let mut number = |at: usize| match u32_at(&fixed, at) {
             u32::MAX => wide.next().unwrap_or_else(|| u32::MAX.into()),
             number => number.into(),
@@ -159,7 +160,7 @@ impl Directory {
         }))
     }
 
-    /// The compressed bytes of a file, which lie behind its header.
+    /// The compressed bytes of a file, which follow its header.
     pub(super) fn data(&self, entry: &Entry, archive: &RandomAccess) -> Result<Section, Refused> {
         let wrong = |reason: &str| Refused::Wrong(format!("is damaged: {reason}"));
         let outside = || wrong("it lies outside of the archive");
@@ -190,7 +191,7 @@ impl Directory {
         Ok(archive.section(data_at, entry.compressed))
     }
 
-    /// Takes bytes of the directory.
+    /// Reads the next bytes of the directory.
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), Torn> {
         let taken = bytes.len() as u64;
         self.left = self.left.checked_sub(taken).ok_or_else(|| {
@@ -203,12 +204,12 @@ impl Directory {
 /// The numbers in the last record of an archive.
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
-    /// Of the part that this is, and of the one with the directory.
+    /// The numbers of this part and of the part with the directory, combined.
     disks: u32,
     entries: u64,
     /// The length of the directory.
     bytes: u64,
-    /// Its place.
+    /// The offset of the directory.
     at: u64,
 }
 
@@ -220,14 +221,15 @@ impl Numbers {
     }
 }
 
-/// The record of a large archive, with its place, if there is one before the last record.
+/// The record of a large archive and its offset, if there is one before the last record.
 fn large(archive: &RandomAccess, end_at: u64) -> Result<Option<(Numbers, u64)>, Torn> {
     let Some(locator_at) = end_at.checked_sub(LOCATOR) else { return Ok(None) };
     let locator = read(archive, locator_at, LOCATOR)?;
     if !locator.starts_with(LOCATOR_SIGNATURE) {
         return Ok(None);
     }
-    // In an archive with other bytes before it, the record is where it ends at the locator.
+    // If the archive follows other bytes, the stated offset is too small; the record then ends where the locator
+    // begins.
     let places = [Some(u64_at(&locator, 8)), locator_at.checked_sub(END_64)];
     for at in places.into_iter().flatten().filter(|at| *at <= locator_at) {
         let record = read(archive, at, END_64)?;

@@ -1,11 +1,12 @@
-//! The regular files of a zip archive, in the order of its directory. Folders and links have no content and are passed over.
+//! The regular files of a zip archive, in the order of its directory. Folders and links have no content and are
+//! skipped.
 //!
-//! The directory stands at the archive's end and alone says where files are, so the archive is read at the places that it
-//! names, an entry at a time: neither the number of files nor their sizes take memory. What an entry says is checked against the
-//! file's own header, the length of its content and its checksum.
+//! Only the directory, at the archive's end, says where the files are. So the archive is read at the offsets in the
+//! directory, an entry at a time, and the memory depends on neither the number of files nor their sizes. Each entry is
+//! checked against the file's own header, the length of its content and its checksum.
 //!
-//! Entries that share their bytes would let a small archive hold any amount of content. So all files together may have no more
-//! compressed bytes than the archive has before its directory.
+//! If entries could share their bytes, a small archive could expand to any amount of content. So all files together may
+//! have no more compressed bytes than the archive has before its directory.
 
 mod directory;
 
@@ -18,19 +19,19 @@ use self::directory::{Directory, Entry};
 use super::{Cut, Kind, Torn};
 use crate::payload::{RandomAccess, is_unread};
 
-/// Content as it is.
+/// The method of content that is not compressed.
 const STORED: u16 = 0;
 
-/// Content compressed by DEFLATE.
+/// The method of content compressed by DEFLATE.
 const DEFLATED: u16 = 8;
 
-/// The first memory for a content, whose length only its entry says.
+/// The first memory for a content. Its length is known from the entry alone, which may lie.
 const FIRST_ROOM: usize = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Members {
     archive: RandomAccess,
-    /// The rest of the directory, once it was found.
+    /// The rest of the directory, once it has been found.
     directory: Option<Directory>,
     /// The largest file taken.
     most: usize,
@@ -93,7 +94,7 @@ impl Members {
         let data = directory.data(entry, &self.archive)?;
         let room = usize::try_from(entry.bytes).map_or(FIRST_ROOM, |bytes| bytes.min(FIRST_ROOM));
         let mut content = Vec::with_capacity(room);
-        // One byte more than it should have tells a content that goes on.
+        // One byte more than the stated length tells that the content is longer.
         let most = entry.bytes.saturating_add(1);
         let read = match entry.method {
             STORED => data.take(most).read_to_end(&mut content),

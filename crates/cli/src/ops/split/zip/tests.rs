@@ -7,7 +7,7 @@ use flate2::{Compression, Crc};
 use super::*;
 use crate::payload::Stream;
 
-/// An archive as it is written, and what its entries say that is not so.
+/// Writes an archive, whose entries may lie.
 #[derive(Default)]
 struct Builder {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ struct Builder {
     count: u16,
 }
 
-/// A file as an archive should have it.
+/// A file for the archive, and the lies of its entry.
 #[derive(Clone, Copy)]
 struct Added<'a> {
     name: &'a str,
@@ -152,7 +152,7 @@ fn files_come_with_their_paths_and_contents() {
 }
 
 #[test]
-fn an_archive_on_the_disk_is_read_at_its_places() {
+fn an_archive_on_the_disk_is_read_at_its_offsets() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.zip");
     let archive = plain().end();
@@ -186,7 +186,7 @@ fn an_archive_that_an_earlier_stage_has_read_is_compared_with_that_reading() {
 }
 
 #[test]
-fn a_file_that_cannot_be_taken_is_wrong_by_itself() {
+fn a_file_that_cannot_be_taken_fails_alone() {
     let before = 500;
     let archive = Builder { bytes: vec![0; before], ..Builder::default() }
         .add(Added { flags: 1, ..file("secret", b"x") })
@@ -247,7 +247,7 @@ fn what_is_no_archive_or_a_damaged_one_ends() {
         let found = shown(&archive[..cut], 100);
         assert!(found.last().is_some_and(|last| last.0 == "torn"), "{cut}: {found:?}");
     }
-    // Whatever byte is another, the archive ends.
+    // Whichever byte is changed, reading ends.
     for place in 0..archive.len() {
         for bit in [1, 0x80] {
             let mut other = archive.clone();
