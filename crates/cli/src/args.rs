@@ -78,7 +78,7 @@ Exit status:
 ///
 /// A flow file (TOML) names a source of units and the stages they pass through. Each stage's queue acquires what a unit
 /// needs (tokens, a slot at a host, bytes of memory) before a thread is spent on it, so no resource runs out and no
-/// thread is held up.
+/// thread is blocked.
 #[derive(Debug, Parser)]
 #[command(
     name = "millstream",
@@ -119,15 +119,15 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Run flows on their cases, and compare the outcome with the expected one.
     ///
-    /// Each case runs in a temporary folder, where the stand-ins that it defines replace programs and the answers of
-    /// servers. It reaches neither the network nor other files.
+    /// Each case runs in a temporary folder. The stand-ins that it defines replace programs and the answers of servers,
+    /// so it reaches neither the network nor other files.
     Test(TestArgs),
     /// Run the units of a file of dead letters again.
     ///
-    /// The flow, its parameters, INPUTs, caps and folder are those of the run that gave the units up; each unit starts
-    /// over at the first stage. A flow file that has changed since then is refused, unless `--changed` is given.
+    /// The flow, its parameters, INPUTs, caps and folder are those of the run in which the units failed; each unit
+    /// starts over at the first stage. A flow file that has changed since then is refused, unless `--changed` is given.
     Retry(RetryArgs),
-    /// Look into a running flow.
+    /// Show the state of a running flow.
     #[command(after_help = STATUS_STATUS)]
     Status(StatusArgs),
     /// Watch running flows on the whole terminal, and change them.
@@ -136,24 +136,25 @@ pub(crate) enum Command {
     /// lists the keys. Every change is shown before it is made, and recorded in the run's report.
     #[command(after_help = TOP_STATUS)]
     Top(TopArgs),
-    /// Say why a unit of a running flow does not move, or who holds a resource.
+    /// Say why a unit of a running flow does not move, or which units hold a resource.
     ///
     /// A unit is named by its number, as dead letters name it; a resource by its name, and a key as `host:example.org`.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
-    /// Show the fibers of a running flow: how many, how deep their stacks are, and which have held up others.
+    /// Show the fibers of a running flow: how many there are, how deep their stacks are, and which ones have delayed
+    /// others.
     ///
-    /// `--dump` shows all of them. Fibers that are in the same stage and wait in the same call form one group: what it
-    /// waits for, for how long, with which units, and how much of the stacks was used.
+    /// `--dump` shows all of them. Fibers that are in the same stage and wait in the same call form one group, with
+    /// what it waits for, for how long, its units, and how much of its stacks was used.
     #[command(after_help = STATUS_STATUS)]
     Fibers(FibersArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
     /// Predict how a traced run would have gone under other settings.
     ///
-    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first as it was,
-    /// and refuses to answer if that misses the measured time by more than 5 %. Without SETTINGs, it tells which
-    /// settings would help.
+    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first with the
+    /// settings of the run, and refuses to answer if that misses the measured time by more than 5 %. Without SETTINGs,
+    /// it shows which settings would help.
     Whatif(WhatIfArgs),
     /// Show a finished run on the page of `run --page`, from its trace, events or report.
     ///
@@ -164,13 +165,13 @@ pub(crate) enum Command {
     /// A command that runs no flow.
     #[command(flatten)]
     Instrument(millstream_instruments::Command),
-    /// Run the flow of a case. `millstream test` starts this itself.
+    /// Run the flow of a case. Only `millstream test` starts this command.
     #[command(hide = true)]
     Trial(TrialArgs),
-    /// Do what a case gives for a program. Its flow starts this itself.
+    /// Produce the result that a case defines for a program. Only the flow of the case starts this command.
     #[command(hide = true)]
     StandIn(StandInArgs),
-    /// End the programs of a run that was killed. Every run starts this itself.
+    /// End the programs of a run that was killed. Only a run starts this command.
     #[command(hide = true)]
     Supervise {
         /// The mark in the environment of the programs.
@@ -181,11 +182,13 @@ pub(crate) enum Command {
 /// Reads the command line.
 ///
 /// # Errors
-/// The command line is wrong, or asks for help. The message or the help has been printed; the error is the exit status.
+/// The command line is wrong or asks for help. The message or the help has been printed, and the error is the exit
+/// status.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
-        // clap quotes words of the command line between colours of its own. So the printable form of the words is
-        // parsed as well: it fails in the same way, and its error quotes only printable text.
+        // clap's errors quote words of the command line among colour sequences of its own, so those of a word could not
+        // be removed afterwards. The printable form of the words is therefore parsed as well: it fails in the same way,
+        // and its error quotes only printable text.
         let words: Vec<String> =
             std::env::args_os().map(|word| text::printable(&word.to_string_lossy()).into()).collect();
         let shown = by_family(Cli::command()).try_get_matches_from(&words).err();
@@ -207,8 +210,8 @@ fn told(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(WRONG))
 }
 
-/// Suggests the command most likely meant by a mistyped one where clap itself suggests none: clap's measure does not
-/// recognise two swapped letters.
+/// Suggests the command that a mistyped one was probably meant to be, if clap suggests none: clap does not recognise
+/// two swapped letters.
 fn with_near_command(mut error: clap::Error, words: impl Iterator<Item = String>) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand).cloned() else { return error };
     if error.get(ContextKind::SuggestedSubcommand).is_some() {

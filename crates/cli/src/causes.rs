@@ -1,7 +1,7 @@
-//! Dead letters grouped by cause, so that a report says why units were given up on and not only how many.
+//! Dead letters grouped by cause, so that a report says why units failed and not only how many did.
 //!
-//! Letters belong together when their stage, their cause and their message are the same. Since most messages name their
-//! unit, the unit's own text in a message is replaced by the field that holds the text: `cannot read {path}: Permission
+//! Letters form a group when their stage, their cause and their message are the same. Since most messages name their
+//! unit, the unit's own text in a message is replaced by the field with that text: `cannot read {path}: Permission
 //! denied`. Long hexadecimal numbers are replaced by an ellipsis.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use crate::record::Record;
 /// The maximum number of groups; the letters of further groups are only counted.
 const MAX_GROUPS: usize = 64;
 
-/// The maximum length of a message, in characters; the rest is cut off.
+/// The maximum length of a message, in characters; a longer message is cut off.
 const MAX_MESSAGE: usize = 240;
 
 /// The number of newest letters that are kept to be shown.
@@ -25,7 +25,7 @@ const MAX_NEWEST: usize = 12;
 /// The minimum length of a unit's text that is recognised in a message: a shorter text may occur anywhere by chance.
 const MIN_TEXT: usize = 4;
 
-/// The minimum length of a run of hexadecimal digits that is neither a word nor a small number.
+/// The minimum length of a run of hexadecimal digits that cannot be a word or a small number.
 const MIN_HEX: usize = 16;
 
 /// The dead letters of one run, by cause.
@@ -42,7 +42,7 @@ struct Tally {
     newest: VecDeque<Newest>,
 }
 
-/// A letter as it is shown while the run goes on.
+/// A letter in the form in which a live run shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Newest {
     /// The stage that gave the unit up.
@@ -53,7 +53,7 @@ pub(crate) struct Newest {
     pub message: String,
 }
 
-/// The result of [`Causes`]: the groups, the largest first, and the letters beyond them.
+/// The result of [`Causes`]: the groups, the largest first, and the number of letters in no group.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Groups {
     /// The groups.
@@ -71,7 +71,7 @@ pub(crate) struct Group {
     pub cause: Cause,
     /// The message, with fields in place of the texts that differ from unit to unit.
     pub message: String,
-    /// How many units.
+    /// The number of units.
     pub units: u64,
     /// The text of the first unit.
     pub example: String,

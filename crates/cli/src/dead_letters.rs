@@ -1,4 +1,4 @@
-//! The file of dead letters: a line of JSON for each unit that was given up on, written when it happens.
+//! The file of dead letters: a line of JSON for each unit that has failed for good, written at once.
 //!
 //! ```json
 //! {"run":"fetch-4711","started":1794212311,"time":1794212313.25,"unit":17,"stage":"get","attempts":3,"cause":"error",
@@ -8,7 +8,7 @@
 //! | member | meaning |
 //! | --- | --- |
 //! | `run`, `started` | the run (flow and process id) and the moment it began, in seconds since 1970 |
-//! | `time` | the moment the unit was given up on, in seconds since 1970 |
+//! | `time` | the moment of the final failure, in seconds since 1970 |
 //! | `unit` | the unit's number, from 0; numbers ascend in the order in which units come |
 //! | `stage`, `attempts`, `cause`, `message` | where, after how many attempts, and why |
 //! | `path` or `line` | the unit: a file that a walk found, or a line or argument |
@@ -22,12 +22,12 @@
 //! | `source_fault` | `true` for something that the source could not read, such as a folder: there is no unit to retry |
 //! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
 //!
-//! The file holds the letters of one run. The file of an earlier run becomes `FILE.old` before the first unit enters. A
-//! file to which a live run still writes is left alone: this run's letters then go to `FILE.RUN`. The file is created
-//! at the first letter, and only its owner can read it. Letters that are run again while the run goes on are kept in
-//! `FILE.RUN.again-N` until it is over; letters that `millstream retry` runs are kept in `FILE.RUN.again-0`. A letter
-//! that cannot be written (a full disk) goes to standard error instead. If a part of the letter was written and cannot
-//! be truncated either, that part becomes a blank line, which a retry skips.
+//! The file contains the letters of one run. The file of an earlier run becomes `FILE.old` before the first unit
+//! enters. A file to which a live run still writes is left alone: this run's letters then go to `FILE.RUN`. The file is
+//! created at the first letter, and only its owner can read it. Letters that are run again during the run are kept in
+//! `FILE.RUN.again-N` until they are settled; letters that `millstream retry` runs are kept in `FILE.RUN.again-0`. A
+//! letter that cannot be written (a full disk) goes to standard error instead. If a part of the letter was written and
+//! cannot be removed, that part becomes a blank line, which a retry skips.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -57,8 +57,8 @@ use crate::record::Record;
 use crate::retry::letters;
 use crate::retry::origin::Origin;
 
-/// The file's permissions: only its owner reads it. For the sake of a retry, a letter contains the unit's text and the
-/// parameters verbatim, which may include secrets.
+/// The file's permissions: only its owner can read it. A retry needs the unit's text and the parameters verbatim, so a
+/// letter may include secrets.
 const OWN: u32 = 0o600;
 
 /// Takes the dead letters of one run.
@@ -69,7 +69,7 @@ pub(crate) struct DeadLetters {
     origin: Origin,
     /// The file, opened at the first letter, and locked for as long as this run lasts.
     file: Turn<Option<LineFile>>,
-    /// The file whose letters this run retries, and which it keeps locked: device and inode.
+    /// The device and inode of the file whose letters this run retries, and which it keeps locked.
     retried: OnceLock<(u64, u64)>,
     /// The name of the retried file during the retry, and its name afterwards.
     aside: OnceLock<(PathBuf, PathBuf)>,
@@ -118,17 +118,17 @@ impl DeadLetters {
         Ok(Self { run, started, origin, file, retried, aside, state, given_up })
     }
 
-    /// Begins the run: the letters of an earlier run are set aside. `retried` is the file whose letters this run
-    /// retries.
+    /// Begins the run, and renames the file with the letters of an earlier run. `retried` is the file whose letters
+    /// this run retries.
     ///
     /// # Errors
-    /// [`NotWritable`], if they cannot be.
+    /// [`NotWritable`], if that file cannot be renamed.
     pub(crate) fn begin(&self, retried: Option<&File>) -> Result<(), NotWritable> {
         if let Some(place) = retried.and_then(|file| file.metadata().ok()).map(|found| (found.dev(), found.ino())) {
             let _ = self.retried.set(place);
         }
         let path = self.path();
-        // A pipe or a device is not set aside: letters are appended to it.
+        // A pipe or a device is not renamed: letters are appended to it.
         if writable::check_replaceable(&path).is_err() {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl DeadLetters {
                 _ => set_aside(&path),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            // A file that may be written but not read.
+            // The file may be written but not read.
             Err(_) => set_aside(&path),
         }
         .map_err(|source| NotWritable {
@@ -150,8 +150,9 @@ impl DeadLetters {
         })
     }
 
-    /// The letters that this run retries are in the run's own file. Until [`end_retry`](Self::end_retry) that file has
-    /// the name of an unfinished round, so that the letters are found if the process is killed.
+    /// Renames the file of letters if this run retries them and writes to the same path. Until
+    /// [`end_retry`](Self::end_retry), the file has the name of an unfinished round, so that the letters are found if
+    /// the process is killed.
     fn set_retried_aside(&self, path: &Path) -> io::Result<()> {
         let aside = with_suffix(path, &format!(".{}.again-0", self.run));
         fs::rename(path, &aside)?;
@@ -177,7 +178,7 @@ impl DeadLetters {
     /// reason.
     ///
     /// If a group keeps its members, each member gets a letter, since a retry gathers them again. A group that [only
-    /// lacks](only_lacks) pieces gets none.
+    /// lacks](only_lacks) pieces gets no letter.
     pub(crate) fn take(&self, letter: &DeadLetter) {
         if only_lacks(letter) {
             return;
@@ -200,24 +201,24 @@ impl DeadLetters {
         }
     }
 
-    /// Keeps a letter of an earlier run whose unit this run did not reach; `rest` is the text after the letter's
-    /// [`head`](letters::head). From now on it is a letter of this run.
+    /// Keeps a letter of an earlier run whose unit this run did not reach, as a letter of this run. `rest` is the text
+    /// after the letter's [`head`](letters::head).
     pub(crate) fn keep(&self, rest: &[u8]) {
         let head = letters::head(&self.run, self.started);
         self.write(&[head.as_bytes(), rest, b"\n"].concat());
     }
 
-    /// Ends all waiting of the run for a letter to be written.
+    /// Ends all waits for a letter to be written.
     pub(crate) fn give_up(&self) {
         // Relaxed: the flag publishes nothing.
         self.given_up.store(true, Ordering::Relaxed);
     }
 
-    /// Sets apart the letters so far, so that they can be run again; later letters go to a new file. Returns `None` if
-    /// there are no letters.
+    /// Moves the letters so far to a file of their own, so that they can be run again; later letters go to a new file.
+    /// Returns `None` if there are no letters.
     ///
     /// # Errors
-    /// The letters cannot be set apart, and stay where they are.
+    /// The letters cannot be moved, and stay where they are.
     pub(crate) fn set_apart(&self) -> Result<Option<Apart>, Failure> {
         let mut file = self.file.take(self)?;
         let Some(open) = file.take() else { return Ok(None) };
@@ -286,7 +287,7 @@ impl DeadLetters {
         Ok(file)
     }
 
-    /// Locks the file for this run, as long as it is open; `false`: a live run writes to it.
+    /// Locks the file for this run, as long as it is open. Returns `false` if a live run writes to it.
     fn lock(&self, file: &File) -> io::Result<bool> {
         // A lock that this run holds through another open descriptor would conflict with this one.
         Ok(self.is_retried(file) || lock(file)?)
@@ -344,14 +345,14 @@ impl DeadLetters {
     }
 }
 
-/// Whether the letter belongs to a group that was not made because its unit, or pieces of the unit, have failed and
-/// have letters of their own. A retry of those letters runs the whole unit, so the failure is reported once.
+/// Whether the letter is that of a group that failed only because its unit, or pieces of the unit, have failed and have
+/// letters of their own. A retry of those letters runs the whole unit, so the failure is reported once.
 pub(crate) fn only_lacks(letter: &DeadLetter) -> bool {
     // The engine refuses such a group before the first attempt.
     letter.attempts == 0 && letter.input::<Record>().is_some_and(Record::lacks_a_piece_with_a_letter)
 }
 
-/// Letters that were set apart in a file of their own. Other runs leave the file alone for as long as this value lives.
+/// Letters that were moved to a file of their own. Other runs leave the file alone as long as this value exists.
 #[derive(Debug)]
 pub(crate) struct Apart {
     pub(crate) path: PathBuf,
@@ -394,7 +395,7 @@ struct Line<'a> {
     retry: &'a Origin,
 }
 
-/// The run waits for a letter to be written until it abandons the units in flight.
+/// A letter waits to be written until the run abandons the units in flight.
 impl Patience for DeadLetters {
     fn left(&self) -> Result<Duration, Failure> {
         if self.given_up.load(Ordering::Relaxed) {
@@ -407,8 +408,8 @@ impl Patience for DeadLetters {
     }
 }
 
-/// Opens a file of letters without waiting. The file is opened for reading, too: a pipe then takes letters before it
-/// has a reader.
+/// Opens a file of letters without waiting. The file is opened for reading as well, so that a pipe takes letters before
+/// it has a reader.
 fn open(path: &Path) -> io::Result<File> {
     let open = |create| OpenOptions::new().read(true).append(true).create(create).mode(OWN).open(path);
     // In a folder that many users may write to, Linux refuses O_CREAT for an existing file of another user.
@@ -418,7 +419,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Locks the file for this run, as long as it is open; `false`: a live run writes to it.
+/// Locks the file for this run, as long as it is open. Returns `false` if a live run writes to it.
 fn lock(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Ok(false),
@@ -581,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_among_letters_are_passed_over() {
+    fn blank_lines_among_letters_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old"), folder.path().join("new"));
         let before = check(&old, "flow-1");
@@ -637,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_only_written_to() {
+    fn a_pipe_or_device_is_only_written_to() {
         let letters = check(Path::new("/dev/null"), "r");
         letters.begin(None).unwrap();
         letters.take(&letter(0, Record::line(b"x".to_vec())));
@@ -662,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_takes_no_more_is_waited_for_until_the_run_gives_up() {
+    fn the_wait_for_a_full_pipe_lasts_until_the_run_gives_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();

@@ -1,9 +1,9 @@
 //! File descriptors: the system limits their number per process, and units share them like any other resource.
 //!
-//! A run that could use more descriptors than its soft limit, or that starts no programs, raises the soft limit to the
-//! hard limit. Programs get the soft limit that the run had at first, since some cannot cope with a higher one. If
-//! stages could still use more descriptors at once than the limit allows, each unit acquires those of its op before a
-//! worker is spent on it, and the plan and the start of the run say so.
+//! A run that could use more descriptors than its soft limit allows, or that starts no programs, raises the soft limit
+//! to the hard limit. Programs get the original soft limit, since some cannot cope with a higher one. If stages could
+//! still use more descriptors at once than the limit allows, each unit acquires the descriptors of its op before a
+//! worker is spent on it; the plan and the start of the run say so.
 
 use std::fs;
 
@@ -18,8 +18,8 @@ use crate::file::model::{FlowFile, OpSpec, ResourceKind, StageSpec};
 /// cannot collide.
 pub(crate) const NAME: &str = "file descriptors";
 
-/// The number of descriptors that a run opens beside those of its units: for its control socket and the socket's
-/// clients, the files of the report, of dead letters and of lists, and the folders of a walk.
+/// The number of descriptors that a run opens in addition to those of its units: for its control socket and the
+/// socket's clients, the files of the report, of dead letters and of lists, and the folders of a walk.
 const BESIDE: u64 = 8;
 
 /// The number of descriptors of the threads that run fibers: two for each thread.
@@ -68,9 +68,9 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// The number of descriptors that the units share, if they could use more at once than there are.
+    /// The number of descriptors that the units share; `None` if they can never use more than there are.
     pub(crate) fn to_share(self) -> Option<u64> {
-        // A single unit at a time always gets its descriptors.
+        // At least one unit at a time gets its descriptors.
         self.is_short().then_some(self.left.max(self.each))
     }
 
@@ -117,14 +117,15 @@ pub(crate) fn warning(file: &FlowFile, plan: &Plan) -> Option<String> {
     share(file, plan.workers as usize, &blocking).warning()
 }
 
-/// The maximum number of descriptors that a unit has open while the op runs on it. `raised`: programs get another limit
-/// than this process has.
+/// The maximum number of descriptors that a unit has open while the op runs on it. `raised` says that programs get
+/// another limit than this process has.
 fn needed(op: &OpSpec, raised: bool) -> u64 {
     match op {
         OpSpec::Read { .. } => 1,
         // The file and its folder; the connection and the resolver's socket.
         OpSpec::Write { .. } | OpSpec::Http(_) => 2,
-        // Both ends of three pipes while the program starts, and of a fourth where the program gets a limit of its own.
+        // Both ends of three pipes while the program starts, and of a fourth pipe if the program gets a limit of its
+        // own.
         OpSpec::Exec(_) if raised => 8,
         OpSpec::Exec(_) => 6,
         // An `append` keeps its file open for the whole run, and the printer has its own descriptors.
@@ -147,7 +148,7 @@ fn needed(op: &OpSpec, raised: bool) -> u64 {
 /// The number of files that each `append` may keep open if its path differs from unit to unit.
 pub(crate) fn open_lists(file: &FlowFile) -> usize {
     let stages = file.stages.iter().filter(|stage| has_many_lists(&stage.op)).count() as u64;
-    // A quarter, since units, connections and programs need descriptors, too.
+    // A quarter, since units, connections and programs need descriptors as well.
     let share = Limits::of_this_process().hard.saturating_sub(USUALLY_OPEN + BESIDE) / 4 / stages.max(1);
     share.clamp(1, MAX_LISTS) as usize
 }
@@ -156,8 +157,8 @@ fn has_many_lists(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Append { path, .. } if path.fields().next().is_some())
 }
 
-/// The number of files that the op keeps open beside those of its units; an op with many files keeps `open_lists` of
-/// them.
+/// The number of files that the op keeps open in addition to those of its units; an op with many files keeps
+/// `open_lists` of them open.
 fn lists(op: &OpSpec, open_lists: usize) -> u64 {
     match op {
         op if has_many_lists(op) => open_lists as u64,
@@ -169,7 +170,7 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
 /// The number of idle connections that an `http-get` stage may keep.
 #[cfg(feature = "http")]
 pub(crate) fn idle_connections() -> usize {
-    // The soft limit; a run that raises it has done so by now. More connections would take descriptors from the units.
+    // A run that raises the soft limit has done so by now. More connections would take descriptors from the units.
     idle_under(Limits::of_this_process().soft) as usize
 }
 
@@ -178,7 +179,8 @@ fn idle_under(limit: u64) -> u64 {
     (limit / 8).clamp(1, MAX_IDLE)
 }
 
-/// The descriptors of a flow with this number of shared workers; `blocking` says of each stage whether it has threads of its own.
+/// The descriptors of a flow with this number of shared workers. `blocking` says which stages have threads of their
+/// own.
 pub(crate) fn share(file: &FlowFile, workers: usize, blocking: &[bool]) -> Share {
     Limits::of_this_process().share(file, workers, blocking, in_use())
 }
@@ -187,11 +189,12 @@ impl Limits {
     fn share(self, file: &FlowFile, workers: usize, blocking: &[bool], in_use: u64) -> Share {
         let of = |limit, raised| share_of(file, workers, blocking, limit, in_use, raised);
         let with_soft = of(self.soft, false);
-        // Without programs there is no reason to stay below the hard limit, and a page may have many readers.
+        // Without programs, there is no reason to keep a lower soft limit, and a page may have many readers.
         let starts_programs = file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)));
         let raises = self.hard > self.soft && (with_soft.is_short() || !starts_programs);
         let share = if raises { of(self.hard, true) } else { with_soft };
-        // A higher limit leaves more for units, but not the whole difference, since connections get a share of it.
+        // Not all of a higher limit is for units, since connections get a share of it, so the sufficient limit is found
+        // by trial.
         let mut larger = of(share.limit, true);
         while larger.is_short() {
             larger = of(larger.limit.saturating_add(larger.wanted - larger.left), true);
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_op_that_opens_something_says_how_many() {
+    fn every_op_that_opens_files_says_how_many() {
         let flow = flow(
             "[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\n[[stage]]\nname = \"keep\"\nop = \"write\"\npath = \"out/{name}\"\n",
         );
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_soft_limit_is_raised_where_it_is_too_small_and_a_hard_one_is_told_of() {
+    fn a_soft_limit_that_is_too_small_is_raised_and_a_hard_limit_is_reported() {
         let run = flow("[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\nneeds = { net = 1 }\n");
         let of = |soft, hard| Limits { soft, hard }.share(&run, 4, &[true], 10);
         // 16 programs need 96 descriptors, or 128 with a limit of their own; 10 are open and 8 kept back.

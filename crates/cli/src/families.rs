@@ -1,10 +1,11 @@
-//! The list of commands in `millstream --help`: a paragraph for each family of commands, where clap has a single list.
+//! The list of commands in `millstream --help`, with a paragraph for each family of commands; clap itself makes a
+//! single list.
 
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// The heading of each family and its first command; a family ends before the first command of the next one. `help`
-/// stands apart.
+/// The heading of each family and its first command; a family ends before the first command of the next one. `help` has
+/// no family.
 const FAMILIES: [(&str, &str); 5] =
     [("Flows", "run"), ("Streams", "stream"), ("Evidence", "slo"), ("Machine", "slab"), ("", "help")];
 

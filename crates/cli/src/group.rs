@@ -1,4 +1,4 @@
-//! A group of units on its way to be one: how many they are, their contents, and what they were.
+//! A group of units that become one: their number, their contents, and their origins.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,57 +9,57 @@ use crate::file::model::Fold;
 use crate::ops::Number;
 use crate::record::{PiecesSoFar, Record};
 
-/// The bytes that a group weighs at least: its record, in the engine's hands and in its table.
+/// The minimum weight of a group: the bytes of its record and of its entry in the engine's table.
 const OVERHEAD: u64 = 4 * size_of::<Record>() as u64;
 
-/// The part of a group's record that a single unit has not.
+/// The part of a group's record that a single unit does not have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Group {
     /// The number of its members.
     count: u64,
     key: Option<Vec<u8>>,
     content: Content,
-    /// The members without their payloads, unless the group stands for the unit that they were split from, or has only
-    /// counted or added.
+    /// The members without their payloads. There are none if the group represents the unit from which they were split,
+    /// or only counts or adds.
     members: Vec<Record>,
     /// The members that are copies of the unit, without their payloads.
     copies: Vec<Record>,
-    /// The members have dead letters. The pieces of a group share this.
+    /// Whether the members have dead letters. The pieces of a group share this flag.
     has_letters: Arc<AtomicBool>,
-    /// The dead letters of a retry that its members are of.
+    /// In a retry: the dead letters to which its members belong.
     letters: Vec<usize>,
-    /// The progress of the pieces of the unit that it stands for.
+    /// The progress of the pieces of the unit that it represents.
     pieces: Option<Arc<PiecesSoFar>>,
     /// The bytes that it holds.
     weight: u64,
 }
 
-/// The contribution of the members so far.
+/// The contributions of the members so far.
 #[derive(Debug, Clone, Default)]
 enum Content {
-    /// Nothing but their number.
+    /// Only their number.
     #[default]
     Count,
     /// The sum of their numbers, or the least or greatest.
     Number(Fold, Number),
-    /// Their contents, one behind the other.
+    /// Their contents, one after the other.
     Kept {
         bytes: Vec<u8>,
-        /// For each member its place in the order, and the end of its content.
+        /// For each member, its position in the order and the end of its content.
         ends: Vec<(u64, usize)>,
     },
-    /// Their contents, one behind the other, each of sorted lines with their ends.
+    /// Their contents, one after the other. Each consists of sorted lines with their newlines.
     Sorted {
         bytes: Vec<u8>,
         /// The end of each content.
         ends: Vec<usize>,
     },
-    /// The group's payload was made.
+    /// The payload has been made of the contents.
     Taken,
 }
 
 impl Fold {
-    /// The number that one more number makes of what others have come to.
+    /// The result for one more number, given the result so far.
     ///
     /// # Errors
     /// The sum would be too large to be written exactly.
@@ -84,13 +84,13 @@ impl Group {
         OVERHEAD + key.map_or(0, <[u8]>::len) as u64
     }
 
-    /// A group of which only a number is known: that of its members, and perhaps that which theirs come to.
+    /// A group that keeps only the number of its members, and perhaps the result of folding their numbers.
     pub(crate) fn of_tally(key: Option<Vec<u8>>, count: u64, number: Option<(Fold, Number)>) -> Self {
         let content = number.map_or(Content::Count, |(fold, number)| Content::Number(fold, number));
         Self { count, content, ..Self::new(key) }
     }
 
-    /// A group of the pieces of this one, which goes on in its place.
+    /// A group of the pieces of this group, which replaces it.
     pub(crate) fn of_pieces(&self) -> Self {
         let (members, has_letters) = (self.members.clone(), Arc::clone(&self.has_letters));
         Self { members, has_letters, ..Self::new(self.key.clone()) }
@@ -100,18 +100,18 @@ impl Group {
         self.pieces = pieces;
     }
 
-    /// The progress of the pieces of the unit that it stands for, if it stands for one.
+    /// The progress of the pieces of the unit that it represents, if it represents one.
     pub(crate) fn pieces(&self) -> Option<&PiecesSoFar> {
         self.pieces.as_deref()
     }
 
-    /// Whether the members have no dead letters yet; they have from now on.
+    /// Whether the members have no dead letters yet. Marks them as having some.
     pub(crate) fn takes_letters(&self) -> bool {
-        // Relaxed: it publishes nothing.
+        // Relaxed: the flag publishes nothing.
         !self.has_letters.swap(true, Ordering::Relaxed)
     }
 
-    /// The bytes of its members' contents.
+    /// The number of bytes of its members' contents.
     pub(crate) fn content_bytes(&self) -> u64 {
         match &self.content {
             Content::Kept { bytes, .. } | Content::Sorted { bytes, .. } => bytes.len() as u64,
@@ -141,17 +141,17 @@ impl Group {
         self.copies.iter().find(|copy| copy.copied_for().is_some_and(|copied| **copied == *stage))
     }
 
-    /// Its members, where it keeps them.
+    /// Its members, if it keeps them.
     pub(crate) fn members(&self) -> &[Record] {
         &self.members
     }
 
-    /// The dead letters that its members are of.
+    /// The dead letters to which its members belong.
     pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
         self.letters.iter().copied()
     }
 
-    /// Adds to the bytes that it holds until it has its payload.
+    /// Adds to the bytes that it holds before it has its payload.
     pub(crate) fn hold(&mut self, bytes: u64) {
         self.weight += bytes;
     }
@@ -172,7 +172,7 @@ impl Group {
         self.letters.extend(member.letters());
     }
 
-    /// Takes a member's number into that of the group.
+    /// Folds a member's number into that of the group.
     ///
     /// # Errors
     /// The sum would be too large to be written exactly.
@@ -182,7 +182,7 @@ impl Group {
         Ok(())
     }
 
-    /// Keeps a member's content: at the place `order` among the others, or behind those that have come.
+    /// Keeps a member's content, at the position `order` or after all others.
     pub(crate) fn keep(&mut self, order: Option<u64>, parts: [&[u8]; 2]) {
         if !matches!(self.content, Content::Kept { .. }) {
             self.content = Content::Kept { bytes: Vec::new(), ends: Vec::new() };
@@ -193,7 +193,7 @@ impl Group {
         self.weight += (parts[0].len() + parts[1].len() + size_of::<(u64, usize)>()) as u64;
     }
 
-    /// Keeps a member's content of sorted lines, of which the last may lack its end.
+    /// Keeps a member's content of sorted lines. The last line may lack its newline.
     pub(crate) fn keep_sorted(&mut self, content: &[u8]) {
         if !matches!(self.content, Content::Sorted { .. }) {
             self.content = Content::Sorted { bytes: Vec::new(), ends: Vec::new() };
@@ -208,7 +208,7 @@ impl Group {
         ends.push(bytes.len());
     }
 
-    /// Keeps what a member was.
+    /// Keeps the origin of a member, for its dead letter.
     pub(crate) fn remember(&mut self, member: &Record) {
         let mut remember = |member: Record| {
             self.weight += size_of::<Record>() as u64 + member.held();
@@ -230,7 +230,7 @@ impl Group {
             Content::Sorted { bytes, ends } => merged(&bytes, &ends),
             Content::Taken => return None,
         };
-        // The payload weighs by itself from now on.
+        // The payload now has its own weight.
         self.weight = self
             .members
             .iter()
@@ -242,7 +242,7 @@ impl Group {
     }
 }
 
-/// The lines of all contents in the order of their bytes; equal ones in the order of their contents.
+/// The lines of all contents in the order of their bytes. Equal lines are in the order of their contents.
 fn merged(bytes: &[u8], ends: &[usize]) -> Vec<u8> {
     let mut all = Vec::with_capacity(bytes.len());
     let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -250,7 +250,8 @@ fn merged(bytes: &[u8], ends: &[usize]) -> Vec<u8> {
         starts.zip(ends).map(|(start, end)| bytes[start..*end].split_inclusive(|byte| *byte == b'\n')).collect();
     let mut heap = BinaryHeap::with_capacity(contents.len());
     let mut refill = |heap: &mut BinaryHeap<_>, content: usize| {
-        // Lines are compared without their ends: a byte below the newline would put a longer line first otherwise.
+        // Lines are compared without their newlines: otherwise a line whose next byte is below the newline would come
+        // before its own prefix.
         heap.extend(contents[content].next().map(|line| Reverse((&line[..line.len() - 1], content))));
     };
     (0..ends.len()).for_each(|content| refill(&mut heap, content));
@@ -262,7 +263,7 @@ fn merged(bytes: &[u8], ends: &[usize]) -> Vec<u8> {
     all
 }
 
-/// The contents in the order of their places.
+/// The contents in the order of their positions.
 fn in_order(bytes: Vec<u8>, mut ends: Vec<(u64, usize)>) -> Vec<u8> {
     if ends.is_sorted_by_key(|(order, _)| *order) {
         return bytes;
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn members_without_a_place_stay_in_the_order_in_which_they_came() {
+    fn members_without_a_position_stay_in_the_order_of_arrival() {
         let mut group = Group::new(None);
         ["x", "a", "m"].iter().for_each(|content| group.keep(None, [content.as_bytes(), b""]));
         assert_eq!(group.take_content().unwrap(), b"xam");

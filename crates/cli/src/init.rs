@@ -70,7 +70,7 @@ impl Example {
         }
     }
 
-    /// A text of the example, whose comments call the flow file `file`.
+    /// A text of the example, whose comments name the flow file `file`.
     fn written_to(self, text: &str, file: &Path) -> String {
         text.replace(&format!("flows/{}.toml", self.name()), &shown::path(file).to_string())
     }
@@ -84,7 +84,7 @@ pub(crate) fn init(args: &InitArgs) -> ExitCode {
         return printed(out::print(example.text()));
     }
     let cases = cases::beside(&file);
-    // Checked before either file is written: one file without the other would be half an example.
+    // Both are checked before either is written, so that no half of an example is left.
     if let Some(there) = [&file, &cases].into_iter().find(|path| path.symlink_metadata().is_ok()) {
         return is_there(there);
     }

@@ -1,8 +1,8 @@
 //! Byte strings as JSON strings, without loss.
 //!
-//! JSON strings are Unicode and paths are bytes. Bytes that are UTF-8 are written as they are (control characters, `"`
-//! and `\` escaped); a byte that is not is written as the lone surrogate `\udc80`–`\udcff`, the convention of Python's
-//! `surrogateescape`, so that both `os.fsencode(json.loads(text))` and [`JsonBytes`] restore the bytes. Valid text
+//! JSON strings are Unicode, but paths are bytes. Bytes in UTF-8 are written as they are, with control characters, `"`
+//! and `\` escaped. Any other byte is written as a lone surrogate, `\udc80`–`\udcff`. This is the convention of
+//! Python's `surrogateescape`, so both `os.fsencode(json.loads(text))` and [`JsonBytes`] restore the bytes. Valid text
 //! never contains a lone surrogate, so the two cannot be confused.
 
 /// Appends `bytes` to `out` as a JSON string, quotes included.

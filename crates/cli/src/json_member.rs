@@ -10,18 +10,18 @@ use crate::json_bytes::JsonBytes;
 
 /// The members of an object that have a value other than `null`, in the object's order.
 ///
-/// They lie one behind the other in one allocation; each consists of the lengths of its name and value, followed by
-/// both. An object of a million small members would take twenty times the size of its text if each member had its own
-/// allocation; in this form it takes less than [twice](most_bytes) that size.
+/// All members are in one allocation; each consists of the lengths of its name and value, followed by both. If each
+/// member had its own allocation, an object of a million small members would take twenty times the size of its text; in
+/// this form it takes less than [twice](most_bytes) that size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Members(Vec<u8>);
 
-/// One of them.
+/// One member.
 #[derive(Clone, Copy)]
 struct Member<'a> {
     name: &'a [u8],
-    /// The text of a string (bytes that were not UTF-8 are restored, see [`json_bytes`](crate::json_bytes)); for
-    /// anything else the JSON itself, digit for digit as it was written.
+    /// The text of a string, in which bytes that were not UTF-8 are restored (see [`json_bytes`](crate::json_bytes)).
+    /// For any other value, the JSON exactly as it was written.
     value: &'a [u8],
     /// Whether the value is JSON rather than the text of a string.
     is_json: bool,
@@ -72,8 +72,8 @@ impl Members {
         self.0.len()
     }
 
-    /// The value of the member called `path`; if the name occurs twice, the last one. If no member is called `a.b`,
-    /// that path means the member `b` of the object `a`.
+    /// The value of the last member called `path`. If no member is called `a.b`, that path means the member `b` of the
+    /// object `a`.
     pub(crate) fn find(&self, path: &str) -> Option<Cow<'_, [u8]>> {
         let named = |name: &str| self.iter().filter(|member| member.name == name.as_bytes()).last();
         if let Some(member) = named(path) {
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Collect<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        // Pages that are not written to take no memory, and no page is copied while the members grow.
+        // Pages without a write take no memory, and no page is copied while the members grow.
         self.members.0.try_reserve_exact(self.most).map_err(serde::de::Error::custom)?;
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
             let text = value.get();

@@ -1,13 +1,13 @@
-//! Temporary files of a run that was killed are removed by the next run.
+//! Removes the temporary files of runs that were killed; every run does so when it starts.
 //!
-//! A run lists the temporary files that it has at the moment in a file of the run-time folder, `temporary-PID-TOKEN`,
-//! which it keeps locked. The kernel releases the lock however the run ends: a list that can be locked belongs to a
-//! dead run, whichever process has that run's number now. The next run removes the files in such a list, then the list.
+//! A run lists its current temporary files in a file of the run-time folder, `temporary-PID-TOKEN`, which it keeps
+//! locked. The kernel releases the lock however the run ends. So a list that can be locked belongs to a dead run, even
+//! if another process has that run's number by now. The next run removes the files in such a list, then the list.
 //!
 //! The list has a slot for each file. A slot is written before its file is created, and cleared after the file has its
-//! final name or is gone, so the list has as many slots as the run has temporary files at once. Names hold the run's
-//! token, and only a file with the token of the list is removed: a list that was damaged does no harm. A list stays as
-//! long as one of its files cannot be removed, as in a folder that is read-only for now.
+//! final name or is gone; it is then reused. Names of temporary files contain the run's token, and only files with the
+//! token of the list are removed, so a damaged list does no harm. A list stays as long as one of its files cannot be
+//! removed, for example because its folder is read-only.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -28,14 +28,14 @@ const LIST: &str = "temporary-";
 /// The size of a slot in bytes: the longest path, and a zero byte.
 const SLOT: usize = 4096;
 
-/// The number of attempts to make a list; a sweeping run may take a list that is not locked yet for the list of a dead
-/// run.
+/// The number of attempts to make a list. Another run may mistake a list that is not locked yet for that of a dead run,
+/// and remove it.
 const MAX_ATTEMPTS: u32 = 8;
 
 static OWN: OnceLock<List> = OnceLock::new();
 
 /// The list of this process's temporary files. A file that is still listed when this value is dropped belongs to a unit
-/// that was given up on, and is removed with the list.
+/// that did not end in time; it is removed with the list.
 #[derive(Debug)]
 pub(crate) struct Keeper(());
 
@@ -57,7 +57,7 @@ impl Drop for Keeper {
     }
 }
 
-/// Removes the temporary files that this process has at the moment, and their list.
+/// Removes the current temporary files of this process, and their list.
 pub(crate) fn remove_own() {
     if let Some(list) = OWN.get() {
         let _ = remove_listed(&list.file, &list.path);
@@ -121,12 +121,12 @@ impl Drop for Entry {
     }
 }
 
-/// The list of a run that is alive.
+/// The list of a live run.
 #[derive(Debug)]
 struct List {
     file: File,
     path: PathBuf,
-    /// The folder at which relative paths begin.
+    /// The folder to which relative paths refer.
     folder: PathBuf,
     slots: Mutex<Slots>,
 }
@@ -146,7 +146,7 @@ impl List {
                 let folder = std::env::current_dir()?;
                 return Ok(Self { file, path, folder, slots: Mutex::default() });
             }
-            // A sweep has locked the list, and removes it.
+            // Another run has locked the list in order to remove it.
             std::thread::yield_now();
             let _ = fs::remove_file(&path);
         }
@@ -176,7 +176,7 @@ impl List {
     }
 
     fn clear(&self, slot: usize) {
-        // If that fails, the slot names a file that no longer exists: it has its final name by now, or is gone.
+        // A failure does no harm: the file has its final name or is gone, so the slot names a file that does not exist.
         let _ = self.file.write_all_at(&[0], Self::at(slot));
         self.slots().free.push(slot);
     }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_dead_run_lists_is_removed_and_nothing_else() {
+    fn only_the_files_that_a_dead_run_lists_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let list = List::make(folder.path()).unwrap();
         let [left, placed, foreign] = [temporary::name(), temporary::name(), "precious".to_owned()];

@@ -1,4 +1,5 @@
-//! The `millstream` command. [`main`] is the program; the rest is private, and `fuzz` is compiled for fuzzing and tests alone.
+//! The `millstream` command. [`main`] is the program; all else is private, and `fuzz` is compiled only for fuzzing and
+//! tests.
 //!
 //! From the command line to the last report line:
 //!
@@ -15,7 +16,7 @@
 //! - `whatif`: `millstream whatif`, on the trace of a run;
 //! - `page`: `millstream page`, the page of a run from its trace, its events or its report;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
-//! - `metrics` and `serve`: the metrics of a run, in a file and over HTTP;
+//! - `metrics`: the metrics of a run, in a file, pushed and over HTTP;
 //! - `top`: `millstream top`;
 //! - `explain`: `millstream explain`;
 //! - `descriptors`: the limit on open files, as a resource;

@@ -1,8 +1,8 @@
 //! The load and free memory of the whole machine, including other users' programs: no program starts while either is
 //! beyond its limit.
 //!
-//! The kernel's numbers are read at most every [`LOOK`]. They do not yet include programs that have just started. So
-//! one reading allows as many starts as there is room for runnable threads below the limit; where memory is limited, it
+//! The kernel's numbers are read at most once in [`LOOK`], and do not yet include programs that have just started. So
+//! one reading allows only as many starts as the limit leaves room for runnable threads. If memory is limited, it
 //! allows one start.
 
 use std::fs;
@@ -17,7 +17,7 @@ use crate::file::model::MachineSpec;
 
 /// The time between two readings of the machine's numbers.
 const LOOK: Duration = Duration::from_millis(50);
-/// The pause before a unit that has waited long enough asks again.
+/// The pause of a unit that has waited for long, before it asks again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause of a unit in a run that ends: longer than the end of the run takes.
@@ -28,7 +28,7 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(crate) struct Machine {
     spec: MachineSpec,
     looked: Mutex<Option<Looked>>,
-    /// Set when no unit is to wait any more. Relaxed, like the flag below: it publishes nothing else.
+    /// Set when waits must end. Relaxed, like the flag below: it publishes nothing else.
     ends: AtomicBool,
     /// Whether a unit was sent back after that.
     sent_back: AtomicBool,
@@ -40,7 +40,7 @@ struct Looked {
     at: Instant,
     /// The number of starts that the last reading still allows.
     starts: u64,
-    /// Why the last reading allowed no start.
+    /// The reason why the last reading allowed no start.
     short: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl Machine {
         self.sent_back.load(Ordering::Relaxed)
     }
 
-    /// Why no program starts at the moment, if none may.
+    /// The reason why no program may start at the moment, if none may.
     pub(crate) fn short(&self) -> Option<String> {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.short.clone()
     }
@@ -117,7 +117,7 @@ impl Machine {
     }
 }
 
-/// The number of runnable threads, without the one that asks.
+/// The number of runnable threads, without the calling thread.
 fn runnable() -> Option<u64> {
     runnable_in(&fs::read_to_string("/proc/loadavg").ok()?)
 }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_met_lets_nothing_start_and_says_why() {
+    fn a_limit_that_cannot_be_met_allows_no_start_and_gives_the_reason() {
         let machine = Machine::new(MachineSpec { load: None, memory_free: Some(u64::MAX) });
         assert!(!machine.may_start());
         assert!(machine.short().unwrap().contains("`memory_free` is"), "{:?}", machine.short());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn where_memory_is_limited_a_look_allows_one_start() {
+    fn if_memory_is_limited_a_reading_allows_one_start() {
         let machine = Machine::new(MachineSpec { load: Some(1 << 20), memory_free: Some(1) });
         assert!(machine.may_start());
         let second = machine.may_start();

@@ -1,13 +1,13 @@
 //! A unit's bytes.
 //!
-//! Most payloads are in memory. One that is larger than its share of the byte budget is a [`Stream`] instead: an open
-//! file or compressed bytes, with the transformations to apply. Each stage that needs the content produces it again, a
-//! piece at a time. So a file of any size passes through stages that hash, compress, decompress, compare and write, in
-//! the memory of a few pieces, and without a second copy on disk.
+//! Most payloads are in memory. A payload that is larger than its share of the byte budget is a [`Stream`] instead: an
+//! open file or compressed bytes, with the transformations to apply. Each stage that needs the content produces it
+//! again, a piece at a time. So a file of any size passes through stages that hash, compress, decompress, compare and
+//! write it, with the memory of a few pieces and without a second copy on disk.
 //!
-//! Content that is made twice has to be the same both times: the second stage must store the bytes that the first one
-//! has hashed. The first pass over a file therefore keeps a hash of it, and at the end of each later pass the hashes
-//! are compared.
+//! Content that is produced twice must be the same both times: for example, a stage must store the bytes that an
+//! earlier stage has hashed. So the first pass over a file keeps a hash of it, with which each later pass compares its
+//! own at the end.
 
 mod section;
 
@@ -28,8 +28,7 @@ use crate::ops::io_failure;
 /// The number of bytes that a stream makes at once.
 pub(crate) const PIECE: usize = 256 << 10;
 
-/// The number of bytes in memory that are given to a stage at once, between two checks of the time limit and of
-/// cancellation.
+/// The number of bytes in memory that a stage gets at once, between two checks of the time limit and of cancellation.
 const STEP: usize = 8 << 20;
 
 /// See the [module](self).
@@ -139,7 +138,7 @@ impl Payload {
         Ok(())
     }
 
-    /// The content as a stream; the payload becomes that stream, too. Bytes in memory are shared rather than copied,
+    /// The content as a stream, which the payload becomes as well. Bytes in memory are shared rather than copied,
     /// unless they are a part of a block.
     pub(crate) fn share(&mut self) -> Stream {
         if let Some(bytes) = self.owned() {
@@ -197,7 +196,7 @@ impl Payload {
     }
 
     /// The content in memory, for a stage that cannot work on pieces and has reserved the [bytes](Self::to_make) for
-    /// it. The payload stays as it was, so that a unit whose stage fails still holds as much as it weighs.
+    /// it. The payload stays as it was, so the weight of a unit whose stage fails is still right.
     ///
     /// # Errors
     /// The errors of [`each`](Self::each), or that the system has no memory.
@@ -298,7 +297,7 @@ impl Stream {
     /// The BLAKE3 hash of the content.
     pub(crate) fn blake3(&self, cx: &Cx<'_>) -> Result<blake3::Hash, Failure> {
         if let (Base::File(opened), []) = (&self.base, self.codings.as_slice()) {
-            // A pass computes that hash anyway.
+            // A pass over the file computes that hash anyway.
             self.each(cx, |_| Ok(()))?;
             return Ok(*opened.hash.get().expect("set at the end of a pass"));
         }
@@ -388,7 +387,7 @@ impl Pass {
     }
 
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Permanent, since the unit keeps the file that it has opened.
+        // Permanent, since a retry would read the same open file.
         let changed = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         let left = self.opened.len - self.at;
         if left == 0 {
@@ -417,7 +416,7 @@ impl Pass {
     }
 }
 
-/// Why a stream's file could not be read.
+/// The reason why a stream's file could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 struct Unread {
@@ -496,7 +495,7 @@ mod tests {
         let path = folder.path().join("f");
         let stream = file_of(&path, &content());
         made(stream.clone()).unwrap();
-        // Bytes added to the file later lie beyond those that were opened.
+        // Bytes that are appended later are not part of the content.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"more").unwrap();
         assert!(made(stream.clone()).unwrap() == content());
         let mut other = content();

@@ -164,7 +164,7 @@ fn chains(file: &FlowFile) -> Vec<String> {
         if stage.op.has_else() {
             chains.push(follow(format!("{}, else", text::printable(&stage.name)), stage.otherwise.as_deref()));
         }
-        // The chain above shows the way of the first copy.
+        // The chain above shows the path of the first copy.
         for to in stage.op.copies().unwrap_or_default().iter().skip(1) {
             chains.push(follow(format!("{}, copy", text::printable(&stage.name)), Some(&**to)));
         }
@@ -224,7 +224,7 @@ fn need(need: &NeedSpec) -> String {
 fn resources(page: &mut Page, file: &FlowFile, plan: &Plan) {
     let mut rows = Vec::new();
     for resource in &plan.resources {
-        // The places of a bounded queue are a resource, too, but the table of stages shows them.
+        // The engine also treats the slots of a bounded queue as a resource, but the table of stages shows them.
         let Some(spec) = file.resources.iter().find(|spec| spec.name == resource.name) else { continue };
         let name = if spec.kind.is_keyed() { format!("{}:*", resource.name) } else { resource.name.clone() };
         let batch = if spec.hold == Hold::Batch { ", held by a batch" } else { "" };
@@ -341,8 +341,7 @@ fn warnings(page: &mut Page, warnings: &[String]) {
 fn most_workers(stage: &PlanStage, plan: &Plan) -> u64 {
     let by_need = stage.needs.iter().filter(|need| !need.keyed).filter_map(|need| {
         let resource = plan.resources.iter().find(|resource| resource.name == need.resource)?;
-        // A rate does not bound the number of workers, and a place in the next queue is not a resource of the flow
-        // file.
+        // A rate does not bound the number of workers, and a slot in the next queue is not a resource of the flow file.
         let bounds = resource.rate_per_s.is_none() && !resource.name.starts_with("queue of ");
         need.amount.filter(|_| bounds).map(|amount| resource.capacity / amount.max(1))
     });

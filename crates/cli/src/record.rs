@@ -1,4 +1,4 @@
-//! The units of a flow file: the origin of a unit, the facts that stages have found out about it, and its bytes.
+//! The units of a flow file: the origin of a unit, the facts that stages have determined, and its bytes.
 
 mod fields;
 mod items;
@@ -26,31 +26,30 @@ use crate::printer::Place;
 use crate::regular;
 
 /// The number of bytes of a unit's text, members and fault that do not count in its weight. Nearly every unit has
-/// fewer; the cap on units in flight bounds the memory for these bytes, as it bounds the memory for the records
-/// themselves.
+/// fewer. The cap on units in flight bounds the memory for these bytes, as it does for the records themselves.
 const UNCOUNTED: usize = 1 << 10;
 
 /// A unit of a flow file.
 ///
 /// Paths and lines are bytes and need not be UTF-8. Stages change a record in place. A field that no stage has
-/// determined stays `None`; a template that asks for it fails, and the failure names the field.
+/// determined is `None`; a template that uses it fails, and the failure names the field.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Record {
     /// The file's path, the line, or the argument.
     text: Bytes,
     /// The offset in `text` of the part relative to the walk's root.
     rel_at: usize,
-    /// The folder in which the walk began, if the walk followed no symbolic links: files below it are then opened
-    /// without following any.
+    /// The folder in which the walk began, if the walk followed no symbolic links. Files below it are then opened
+    /// without following any, either.
     root: Option<Arc<OwnedFd>>,
     origin: Origin,
     /// The size of the file: first from the walk, then corrected by the `read` stage.
     pub size: Option<u64>,
-    /// Payload bytes that a later `read` stage will bring. They count from admission on, so that memory is granted
+    /// Payload bytes that a later `read` stage will read. They count from admission on, so that memory is granted
     /// before the unit enters.
     pub declared: u64,
-    /// Bytes by which a later `zstd` stage may make an incompressible payload larger. They count, too; otherwise a byte
-    /// budget filled with such payloads would leave no room for any of them to proceed.
+    /// Bytes by which a later `zstd` stage may make an incompressible payload larger. They count as well: otherwise a
+    /// byte budget full of such payloads would leave no room for any of them to proceed.
     pub headroom: u64,
     /// The unit's bytes.
     pub payload: Payload,
@@ -58,7 +57,7 @@ pub(crate) struct Record {
     pub(crate) mode: Option<u32>,
     /// The members of the object that a `parse` stage has read.
     pub json: Members,
-    /// Whether the condition of the last `filter` stage did not hold.
+    /// Whether the condition of the last `filter` stage was false.
     pub filtered: bool,
     /// The op that changed the record last; 0 if none has.
     pub(crate) done_by: u32,
@@ -179,7 +178,7 @@ impl Record {
         matches!(self.origin, Origin::Line | Origin::Argument).then_some(&*self.text)
     }
 
-    /// For a file of a walk: where in its path the part relative to the walk's root starts.
+    /// For a file of a walk: the offset in its path of the part relative to the walk's root.
     pub(crate) fn rel_from(&self) -> Option<usize> {
         (self.origin == Origin::File).then_some(self.rel_at)
     }
@@ -220,8 +219,8 @@ impl Record {
     }
 
     /// The permissions of a file made from this unit, before the usual `umask`. They derive from the file from which
-    /// the unit was [read](Self::mode), or which it is: both the group and the others get what the others may do there.
-    /// The group of the new file may be a different one, so it gets no more than the others.
+    /// the unit was [read](Self::mode), or which it is. The group of the new file may be a different one, so the group
+    /// gets no more permissions than others have on the original.
     pub(crate) fn permissions(&self) -> u32 {
         let everybody = match self.mode.or_else(|| Some(self.own_file()?.st_mode)) {
             Some(mode) => mode & (mode >> 3) & 0o6,

@@ -1,9 +1,9 @@
 //! Opens regular files whose names come from data.
 //!
-//! A name that was a file when a walk saw it can be a link to a secret, a pipe or a device by the time it is opened. So
-//! nothing is decided by name: the file is opened first, without waiting for a pipe's writer, and its kind and size are
-//! read from the open descriptor. A file found by a walk is opened relative to the folder in which the walk began,
-//! which stays open, and without following any symbolic link. So a folder that was replaced by a link leads nowhere.
+//! A name that was a file when a walk found it can be a link to a secret, a pipe or a device by the time it is opened.
+//! So nothing is decided by name: the file is opened first, without waiting for a pipe's writer, and its kind and size
+//! are read from the open descriptor. A file of a walk is opened relative to the folder in which the walk began, which
+//! stays open, and without following any symbolic link. So a folder that was replaced by a link is refused.
 //!
 //! `openat2` does that in one call. If the kernel or a sandbox does not provide it, the path is opened component by
 //! component, and the same paths are refused.
@@ -36,17 +36,17 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
 /// Opens the regular file at `relative` below the open folder `root`, without following any symbolic link.
 ///
 /// # Errors
-/// The error of the system, or that a symbolic link is on the way, or that the path is not a regular file.
+/// The error of the system, or that the path contains a symbolic link or does not lead to a regular file.
 pub(crate) fn open_below(root: &OwnedFd, relative: &Path) -> io::Result<(File, Metadata)> {
     let opened = match in_one_call(root.as_fd(), relative) {
-        // A sandbox that does not know the call refuses it.
+        // An old kernel lacks the call, and a sandbox may refuse it.
         Err(Errno::NOSYS | Errno::PERM) => by_components(root.as_fd(), relative),
         opened => opened,
     };
     match opened {
         Ok(file) => checked(file),
         Err(Errno::LOOP) => Err(io::Error::new(
-            // Permanent: the name leads through a link however often it is tried.
+            // Permanent, since a retry would find the same link.
             io::ErrorKind::InvalidInput,
             "a symbolic link is on the way, and this walk follows none (`follow = true` of the source would)",
         )),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_open_files_and_refuse_links_and_ways_out() {
+    fn both_methods_open_files_and_refuse_links_and_paths_that_lead_out() {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("secret"), "secret").unwrap();
         let tree = tempfile::tempdir().unwrap();

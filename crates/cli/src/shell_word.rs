@@ -1,10 +1,10 @@
-//! Words of a command line as a shell reads them back.
+//! Quotes words of a command line for a shell.
 
 use std::fmt::Write as _;
 
 use millstream_command::screen::shown;
 
-/// A word as a shell reads it back: bare if it can be, otherwise between quotes.
+/// A word in a form that a shell reads as the same word: bare if possible, otherwise in quotes.
 pub(crate) fn quoted(word: &[u8]) -> String {
     let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
     match std::str::from_utf8(word) {

@@ -1,4 +1,4 @@
-//! URLs of the web: parses texts as URLs, names their servers, and shows them without secrets.
+//! Web URLs: parses texts as URLs, names their servers, and shows them without secrets.
 //!
 //! The request, the key of its host and every redirect use one parser, that of the [URL
 //! standard](https://url.spec.whatwg.org). So all spellings of a server have one key, and a request goes only to the
@@ -38,8 +38,7 @@ fn any(text: &str) -> Result<Url, String> {
     let Some((_, rest)) = scheme_and_rest(text) else {
         return Err("it starts neither with http:// nor with https://".to_owned());
     };
-    // The standard drops the former and skips the latter, so the text would look different from the address to which it
-    // leads.
+    // The standard skips some control characters, so the text would differ from the address to which it leads.
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("it has a control character in it".to_owned());
     }
@@ -102,8 +101,8 @@ pub(crate) fn server_of_url(url: &Url) -> String {
     server(url).unwrap_or_default()
 }
 
-/// The URL with `***` in place of a user's name and password, and of the values of parameters whose names say that they are
-/// secret.
+/// The URL with `***` in place of a user's name and password, and of the values of parameters with secret-sounding
+/// names.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = if has_user(url) { with_user(url, HIDDEN) } else { url.clone() };
     if let Some(query) = url.query().map(without_secrets) {
@@ -116,7 +115,7 @@ fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// The URL without a user's name and password, and both as the value of an `Authorization` header.
+/// The URL without a user's name and password, and these as the value of an `Authorization` header.
 pub(crate) fn without_login(url: &Url) -> (Url, Option<String>) {
     if !has_user(url) {
         return (url.clone(), None);
@@ -126,7 +125,7 @@ pub(crate) fn without_login(url: &Url) -> (Url, Option<String>) {
     (with_user(url, ""), Some(format!("Basic {}", BASE64_STANDARD.encode(login))))
 }
 
-/// The URL with this user's name in place of another's, and no password.
+/// The URL with this user name and no password.
 fn with_user(url: &Url, name: &str) -> Url {
     let mut url = url.clone();
     // These calls fail only for URLs without a host, which have no user.
@@ -135,7 +134,7 @@ fn with_user(url: &Url, name: &str) -> Url {
     url
 }
 
-/// A unit's text in the form that may be shown to others: a URL without its secrets, and any other text unchanged.
+/// A unit's text in a form that is safe to show: a URL without its secrets, and any other text unchanged.
 pub(crate) fn without_credentials(text: &[u8]) -> Cow<'_, [u8]> {
     let valid = String::from_utf8_lossy(text);
     let plain = valid.trim_ascii();
@@ -149,7 +148,7 @@ pub(crate) fn without_credentials(text: &[u8]) -> Cow<'_, [u8]> {
     if hidden == found { Cow::Borrowed(text) } else { Cow::Owned(hidden.into_bytes()) }
 }
 
-/// The same for a text that cannot be parsed: everything before the last `@` may be a password.
+/// The same for a text that cannot be parsed, in which everything before the last `@` may be a password.
 fn without_user_by_sight(text: &str) -> String {
     let Some((scheme, rest)) = scheme_and_rest(text) else { return text.to_owned() };
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
@@ -159,7 +158,7 @@ fn without_user_by_sight(text: &str) -> String {
     }
 }
 
-/// The scheme of a text, and the rest after `://`.
+/// The scheme of a text, and the text after `://`.
 fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once("://")?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_server_is_no_url() {
+    fn a_text_that_names_no_server_is_not_a_url() {
         for text in [
             "",
             "example.com/a",

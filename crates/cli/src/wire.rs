@@ -1,5 +1,5 @@
-//! Builds an engine flow from a flow file: every stage becomes an op over [`Record`]s, with edges, needs and policies
-//! as the file says.
+//! Builds an engine flow from a flow file: every stage becomes an op on [`Record`]s, with the edges, needs and policies
+//! of the file.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,8 +24,8 @@ use crate::record::Record;
 /// The pause of a unit in a run that has halted: longer than such a run lasts.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The maximum number of bytes of output that wait to be printed. No further outputs are made beyond it. A flow with
-/// less memory has a lower maximum.
+/// The maximum number of bytes of output that wait to be printed; beyond it, no program starts. A flow with less memory
+/// has a lower maximum.
 const MAX_UNPRINTED: u64 = 64 << 20;
 
 /// An engine flow, with the ops that its stages run.
@@ -36,13 +36,13 @@ pub(crate) struct Wired {
     pub ops: Ops,
     /// Prints the outputs of units.
     pub printer: Arc<Printer>,
-    /// Lets programs start.
+    /// Decides whether programs may start.
     pub machine: Arc<Machine>,
-    /// The file descriptors of its units.
+    /// The file descriptors for its units.
     pub descriptors: descriptors::Share,
 }
 
-/// The ops of a flow's stages, which outlive it: some have something to finish when the last unit has left.
+/// The ops of a flow's stages. They outlive the flow, since some have work to finish when the last unit has left.
 pub(crate) struct Ops {
     stages: Vec<(String, Arc<dyn Op>)>,
 }
@@ -71,8 +71,8 @@ impl Ops {
 /// Called with each unit that is retired with a result.
 pub(crate) type OnRetire = Box<dyn Fn(Record) + Send + Sync>;
 
-/// Builds the engine flow that `file` describes; `on_dead_letter` takes the units that were given up on. No op runs
-/// once `halted` is set.
+/// Builds the engine flow that `file` describes. `on_dead_letter` takes the units that have failed for good. No op
+/// starts once `halted` is set.
 ///
 /// # Errors
 /// An op cannot run here, or the engine's static checks refuse the flow; the errors show the place in the flow file.
@@ -85,7 +85,7 @@ pub(crate) fn wire(
     wire_with(file, on_dead_letter, on_retire, halted, None)
 }
 
-/// The engine flow of a case of `millstream test`, in which `stand_ins` take the place of programs and servers, and no op
+/// Builds the engine flow of a case of `millstream test`, in which `stand_ins` replace programs and servers, and no op
 /// leaves the folder.
 ///
 /// # Errors
@@ -187,13 +187,13 @@ fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Res
     resource
 }
 
-/// A flow being built: everything is declared, and one stage after the other is defined.
+/// A flow being built: all stages and resources are declared, and the stages are being defined.
 struct Wiring<'a> {
     file: &'a FlowFile,
     builder: FlowBuilder<Record>,
-    /// Shared workers.
+    /// The number of shared workers.
     threads: usize,
-    /// Which stages have threads of their own.
+    /// For each stage, whether it has threads of its own.
     blocking: Vec<bool>,
     resources: Vec<Resource>,
     share: descriptors::Share,
@@ -269,7 +269,7 @@ impl Wiring<'_> {
         let index = self.file.resources.iter().position(|resource| resource.name == spec.resource);
         let index = index.expect("the parser has resolved every resource's name");
         let mut need = match spec.key.clone() {
-            // All units without a value for the key (the line is not a URL) share one key; the stage's op then says
+            // All units without a value for the key (the line is not a URL) share one key. The stage's op then reports
             // what is wrong with them.
             Some(key) => Need::keyed(self.resources[index], move |record: &Record| {
                 String::from_utf8_lossy(&key.render(record).unwrap_or_default()).into_owned()
@@ -293,7 +293,7 @@ struct Policies<'a> {
     needs: Vec<Need<Record>>,
     idempotent: bool,
     blocking: bool,
-    /// Shared workers.
+    /// The number of shared workers.
     threads: usize,
 }
 
@@ -323,7 +323,7 @@ impl Policies<'_> {
             // `"4..cores"` promises four workers, even on a machine with fewer cores.
             stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
         } else if matches!(spec.op, OpSpec::Unique { .. }) {
-            // The op keeps the units that come first: two workers would take units in any order.
+            // The op keeps the first unit of each text, and two workers would take units in any order.
             stage = stage.workers(0..=1);
         }
         if let Some(batch) = spec.batch {
@@ -340,7 +340,7 @@ impl Policies<'_> {
     }
 }
 
-/// A refusal by the engine's checks, with its places in the flow file.
+/// A refusal by the engine's checks, with its positions in the flow file.
 fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
     let problem = Problem::new(error.to_string());
     match error {
@@ -416,8 +416,8 @@ fn stage_span(file: &FlowFile, name: &str) -> Range<usize> {
     stage_spec(file, name).map_or(0..0, |stage| stage.span.clone())
 }
 
-/// The place where `stage` asks for `resource`. For a place in the next queue, which a stage does not request by name,
-/// it is the stage itself.
+/// The position where `stage` asks for `resource`. A stage does not name a slot in the next queue, so for that it is
+/// the position of the stage.
 fn need_span(file: &FlowFile, stage: &str, resource: &str) -> Range<usize> {
     let need = stage_spec(file, stage).and_then(|spec| spec.needs.iter().find(|need| need.resource == resource));
     need.map_or_else(|| stage_span(file, stage), |need| need.span.clone())

@@ -13,7 +13,7 @@ use super::values::memory;
 use crate::file::template::Template;
 use crate::file::{self, HaltPolicy};
 
-/// The most programs that `millstream each` runs at once: a stage has no more threads for its needs.
+/// The maximum number of programs that `millstream each` runs at once: a stage gets no more threads by its needs.
 const MAX_JOBS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
 
 /// `millstream each`.
@@ -49,11 +49,11 @@ pub(crate) struct EachArgs {
     /// Each item ends with a NUL byte, as `find -print0` writes it.
     #[arg(short = '0', long, conflicts_with = "walk")]
     pub null: bool,
-    /// Give a program N items at once, each as an argument of its own, in the place of `{}`.
+    /// Give a program N items at once, each as an argument of its own, in place of `{}`.
     #[arg(short = 'N', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub group: Option<u32>,
-    /// Feed each program a block of the standard input, or of the files of `--lines`: whole lines of about `--block`
-    /// bytes together, or `-N` lines.
+    /// Feed each program a block of standard input, or of the files of `--lines`: whole lines of about `--block` bytes
+    /// in all, or `-N` lines.
     #[arg(long, conflicts_with_all = ["walk", "creates", "results", "tag"])]
     pub pipe: bool,
     /// The size of a block [default: 1MiB].
@@ -81,11 +81,11 @@ pub(crate) struct EachArgs {
     /// The pause before the second attempt, and the longest one [default: 100ms..5s].
     #[arg(long, value_name = "TIME..TIME", value_parser = time::parse_range, requires = "retry")]
     pub backoff: Option<Range<Duration>>,
-    /// Kill a program that takes longer than this, with everything that it has started.
+    /// Kill a program that takes longer than this, with all processes that it has started.
     #[arg(long, value_name = "TIME", value_parser = pause)]
     pub timeout: Option<Duration>,
-    /// Start no more programs once this many, or this share of them, have failed for good: 5, 10%. With `now,` before
-    /// it, also end those that run.
+    /// Start no more programs once this many, or this share of them, have failed for good: 5, 10%. With the prefix
+    /// `now,`, also end the programs that run.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
     pub halt: Option<HaltPolicy>,
     /// Start no program while this many threads of the machine are runnable: 8, or 100% of the cores.
@@ -107,7 +107,7 @@ pub(crate) struct EachArgs {
     /// Print outputs in the order of their items, not in the order in which programs end.
     #[arg(short, long, conflicts_with_all = ["results", "ungroup"])]
     pub keep_order: bool,
-    /// Pass output on as it comes; lines of several programs may then mix.
+    /// Pass output on as it comes; the lines of different programs may then mix.
     #[arg(short, long, conflicts_with = "results")]
     pub ungroup: bool,
     /// Write a program's output to DIR/ITEM/stdout and DIR/ITEM/stderr, which appear when the program has ended.
@@ -119,7 +119,7 @@ pub(crate) struct EachArgs {
     /// Print the command lines and run none of them.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Write the flow file that this command line stands for, and run nothing.
+    /// Write the equivalent flow file, and run nothing.
     #[arg(long, value_name = "FLOW.toml", conflicts_with = "dry_run")]
     pub save: Option<PathBuf>,
     /// Write dead letters to this file, as JSON lines [default: beside the report, or PROGRAM.dead-letters.jsonl here].
@@ -134,7 +134,7 @@ pub(crate) struct EachArgs {
 }
 
 impl EachArgs {
-    /// The items that a program takes at once, and the way in which it takes them.
+    /// How many items a program takes at once, and in which form.
     pub(crate) fn takes(&self) -> Takes {
         match (self.pipe, self.group) {
             (true, _) => Takes::Input,
@@ -155,7 +155,7 @@ impl EachArgs {
     }
 }
 
-/// The items of `millstream each` that a program takes at once, and the way in which it takes them.
+/// How many items of `millstream each` a program takes at once, and in which form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// One item, as an argument.

@@ -15,7 +15,7 @@ use crate::serve::args::ServeArgs;
 pub(crate) struct FlowArgs {
     /// The flow file (TOML).
     pub flow: PathBuf,
-    /// The text of a flow that stands in no file; `flow` is then its name in messages.
+    /// The text of a flow that is not in a file; `flow` is then its name in messages.
     #[arg(skip)]
     pub text: Option<String>,
     /// Set a parameter of the flow, in place of its default under `[params]`.
@@ -74,11 +74,11 @@ pub(crate) struct RunArgs {
     pub flow: FlowArgs,
     /// The input of the flow: `{input}` in the flow file, walked or taken as units as its `[source]` says.
     pub input: Vec<OsString>,
-    /// Tell what each stage would do with the first N units, and run nothing that has an effect [default: 10].
+    /// Show what each stage would do with the first N units, and run nothing that has an effect [default: 10].
     #[arg(short = 'n', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = some)]
     pub dry_run: Option<usize>,
-    /// Start nothing more once this many units, or this share of them, were given up: 5, 10%; in place of the flow's
-    /// `halt`. With `now,` before it, also end what runs.
+    /// Start no more work once this many units, or this share of them, have failed for good: 5, 10%; in place of the
+    /// flow's `halt`. With the prefix `now,`, also end running work.
     #[arg(long, value_name = "[now,]N|N%", value_parser = HaltPolicy::parse)]
     pub halt: Option<HaltPolicy>,
     /// Start with this setting, written as for `millstream set`: resource.disk=4, stage.get.workers=8.
@@ -95,11 +95,10 @@ pub(crate) struct RunArgs {
 /// The output of a run or a retry, and the path of its control socket.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArgs {
-    /// Write the report to a file, as JSON or as HTML, whichever its name ends in.
+    /// Write the report to a file, as JSON or HTML according to the ending of its name.
     #[arg(long, value_name = "FILE", value_parser = report)]
     pub report: Option<PathBuf>,
-    /// Write what each worker did, and when, as trace events (JSON), for Perfetto and for the trace viewers of
-    /// browsers.
+    /// Write what each worker did, and when, as trace events (JSON), for Perfetto and the trace viewers of browsers.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
     /// Record what each unit does in each stage, for `millstream whatif FILE` and `millstream page FILE`.
@@ -111,7 +110,7 @@ pub(crate) struct OutputArgs {
     /// Print no report at the end; the file of --report is written all the same.
     #[arg(long)]
     pub no_report: bool,
-    /// Where to put the control socket [default: a fresh path in the run-time folder, which is printed].
+    /// The path of the control socket [default: a fresh path in the run-time folder, which is printed].
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
     /// The metrics.

@@ -20,8 +20,8 @@ Exit status:
   2  the file is none of the three, is damaged or cannot be replayed, or the port is not free
   4  the page could not be written")]
 pub(crate) struct PageArgs {
-    /// The trace, the events or the JSON report of a run; the content tells which it is. Spans in another program's
-    /// trace events are shown, too.
+    /// The trace, the events or the JSON report of a run, recognised by its content. Spans in another program's trace
+    /// events are shown as well.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The port on 127.0.0.1; 0 means any free port.

@@ -30,8 +30,7 @@ pub(crate) struct TopArgs {
 pub(crate) struct ExplainArgs {
     /// The run: its name, or the control socket's path, as `millstream run` printed it.
     pub run: PathBuf,
-    /// The number of a unit in flight, a resource, a key of a resource, or the text of a waiting unit or a part of that
-    /// text.
+    /// The number of a unit in flight, a resource, a key of a resource, or all or part of the text of a waiting unit.
     #[arg(value_name = "UNIT|KEY|TEXT")]
     pub what: String,
     /// Print the explanation as JSON.

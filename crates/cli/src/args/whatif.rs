@@ -31,7 +31,7 @@ Exit status:
   2  the trace or the arguments are wrong, or the run does not answer
   4  the answer could not be written")]
 pub(crate) struct WhatIfArgs {
-    /// The trace of a run; or a run that still goes on, by its name in `millstream status`: its newest units then serve
+    /// The trace of a run, or the name of a live run, as in `millstream status`. The newest units of a live run serve
     /// as the trace.
     #[arg(value_name = "TRACE|RUN")]
     pub trace: PathBuf,
@@ -41,7 +41,7 @@ pub(crate) struct WhatIfArgs {
     /// Replay with each value of a setting: resource.disk=1..16.
     #[arg(long, value_name = "KEY=FROM..TO")]
     pub sweep: Option<String>,
-    /// Look for the least settings that reach a goal: wall<10m, p50<50ms, p99<200ms, throughput>100/s.
+    /// Look for the smallest settings that reach a goal: wall<10m, p50<50ms, p99<200ms, throughput>100/s.
     #[arg(long, value_name = "GOAL", value_parser = Goal::parse)]
     pub goal: Option<Goal>,
     /// Run the flow again, alternately without the SETTINGs and with them, until it is certain which is faster, and

@@ -1,8 +1,8 @@
-//! The folders left by tests that were killed; the next test removes them.
+//! Removes the folders that killed tests have left.
 //!
-//! A test keeps the folder of its case locked. The kernel lets go of the lock however the test ends, so a folder that
-//! can be locked belongs to no living test. Since a folder exists for a moment before it is locked, a folder younger
-//! than a minute is left alone.
+//! A test keeps the folder of its case locked. The kernel releases the lock however the test ends, so a folder that can
+//! be locked belongs to no running test. A folder exists for a moment before it is locked, so a folder younger than a
+//! minute is left alone.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 /// The beginning of a folder's name.
 pub(super) const PREFIX: &str = "millstream-test-";
 
-/// The age from which a folder without a lock belongs to no test.
+/// The age from which a folder without a lock counts as abandoned.
 const OLD: Duration = Duration::from_secs(60);
 
 /// Locks the folder of a case for as long as the file is open.

@@ -1,4 +1,4 @@
-//! The process of a case: the flow, run in its folder.
+//! The process of a case, which runs the flow in the case's folder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ use crate::wire::wire_case;
 /// The time of one wait for the printer, which writes to a file here.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Why the flow of a case was not run.
+/// The reason why the flow of a case was not run.
 #[derive(Debug, thiserror::Error)]
 enum CaseError {
     #[error(transparent)]
@@ -136,7 +136,7 @@ fn shown(record: &Record) -> String {
     String::from_utf8_lossy(&record.shown_text()).into_owned()
 }
 
-/// The value of a field that an expectation names: that of a template, or the payload.
+/// The value that an expectation names: of the field in `template`, or the payload.
 fn value(record: &Record, name: &str, template: Option<&Template>) -> Option<String> {
     let bytes = match template {
         None if name == "payload" => record.payload.as_bytes()?.to_vec(),

@@ -1,7 +1,7 @@
-//! Confines a case to its folder: the files that its source reads, and those that its ops read and write.
+//! Confines a case to its folder: the files that its source reads, and the files that its ops read and write.
 //!
-//! At first the folder contains only regular files, and nothing that a case runs makes a symbolic link. So a path leads
-//! out of the folder only if it is absolute or contains `..`, and the text of the path shows either.
+//! The folder begins with regular files only, and nothing in a case makes a symbolic link. So a path leads out of the
+//! folder only if it is absolute or contains `..`, and the text of the path shows both.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -88,7 +88,7 @@ impl Op for Confined {
     }
 }
 
-/// Why the source would read outside of the folder, if it would.
+/// The reason why the source would read outside of the folder, if it would.
 pub(super) fn source_outside(file: &FlowFile, inputs: &[OsString]) -> Option<String> {
     let from = match &file.source {
         SourceSpec::Walk { root: from, .. } | SourceSpec::Lines { from: LinesFrom::File(from), .. } => from,

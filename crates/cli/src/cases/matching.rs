@@ -1,8 +1,8 @@
 //! Pairs the expected units of a case with the units found.
 //!
-//! An expectation may fit several units, and a unit may fit several expectations. A choice made for one expectation
-//! alone can leave another without a partner, so the pairs here are a maximum matching. (Kuhn's algorithm: an
-//! expectation takes over the partner of another expectation if that one can move to a further unit.)
+//! An expectation may fit several units, and a unit may fit several expectations. If each expectation simply took the
+//! first unit that fits, another could be left without a partner. So the pairs are a maximum matching. (Kuhn's
+//! algorithm: an expectation takes over the partner of another expectation if the latter can move to a different unit.)
 
 /// Returns the partner of each expectation in a maximum matching. Takes time in proportion to `expected`² · `found` at
 /// most, and to `expected` · `found` where few expectations compete for a unit.
@@ -38,8 +38,8 @@ fn extend(first: usize, taken_by: &mut [Option<usize>], fits: &impl Fn(usize, us
     }
 }
 
-/// Moves the expectations along the path, from its end back to `first`: the expectation that reached `free` takes it,
-/// and the unit which that expectation had before goes to the expectation that reached that unit.
+/// Moves the expectations along the path, from its end back to `first`. The expectation that reached `free` takes it,
+/// and leaves its previous unit to the expectation that reached that unit, and so on.
 fn shift(free: usize, first: usize, taken_by: &mut [Option<usize>], reached_from: &[Option<usize>]) {
     let mut free = free;
     while let Some(expected) = reached_from[free] {
@@ -59,7 +59,7 @@ mod tests {
     use super::pairs;
 
     #[test]
-    fn a_vague_expectation_leaves_the_only_one_that_fits_another_to_it() {
+    fn a_vague_expectation_leaves_a_unit_to_the_expectation_that_fits_no_other() {
         // Expectation 0 fits both units, 1 fits only the first.
         assert_eq!(pairs(2, 2, |expected, found| expected == 0 || found == 0), [Some(1), Some(0)]);
         // An augmenting path through all three expectations.
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_paired_as_can_be() {
+    fn the_matching_is_maximum() {
         fn most(expected: usize, fits: &[Vec<bool>], used: &mut Vec<bool>) -> usize {
             let Some(row) = fits.get(expected) else { return 0 };
             let mut best = most(expected + 1, fits, used);

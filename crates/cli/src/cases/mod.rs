@@ -1,9 +1,9 @@
 //! `millstream test`: runs a flow on cases, and compares the outcomes with the expected ones.
 //!
 //! Each case is a run of the flow in a process and a temporary folder of its own ([`trial`], [`child`]). The engine,
-//! the ops, the retries and the templates are those of a real run. Results that the case defines take the place of
-//! programs ([`program`]) and servers ([`server`]), and no op leaves the folder ([`confined`]). One unit is in flight
-//! at a time, without needs and pauses, so that a case always has the same outcome. [`verdict`] says what differs.
+//! the ops, the retries and the templates are those of a real run. The case defines results that replace programs
+//! ([`program`]) and servers ([`server`]), and no op leaves the folder ([`confined`]). One unit is in flight at a time,
+//! without needs and pauses, so that a case always has the same outcome. [`verdict`] says what differs.
 
 mod abandoned;
 pub(crate) mod args;
@@ -52,7 +52,7 @@ pub(crate) struct StandIns {
     pub server: Server,
 }
 
-/// Why the cases of a flow were not run.
+/// The reason why the cases of a flow were not run.
 #[derive(Debug, thiserror::Error)]
 enum TestError {
     /// The flow file or its case file is wrong.

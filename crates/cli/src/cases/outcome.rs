@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// See the [module](self).
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Outcome {
-    /// The units that were retired, in the order of their ends.
+    /// The units that were retired, in the order of their retirement.
     pub retired: Vec<Retired>,
-    /// The units that became dead letters, in the order of their ends.
+    /// The units that became dead letters, in the order of their failures.
     pub dead: Vec<Dead>,
     /// Failures at the end of the run.
     pub trouble: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Outcome {
 pub(super) struct Retired {
     /// Its path, line or argument.
     pub unit: String,
-    /// The values of the fields that the case has expectations of; fields without a value are left out.
+    /// The values of the fields that the case's expectations name; fields without a value are left out.
     pub fields: BTreeMap<String, String>,
 }
 

@@ -1,8 +1,8 @@
-//! The stand-in for a program: it does what the case gives for a program with its arguments.
+//! The stand-in for a program: it produces the result that the case defines for the program and its arguments.
 //!
 //! The stand-in is a process, as the program would be, so standard input, output, files, time limits and exit statuses
-//! are handled as in a real run. Of several results for the same arguments, each is given once, in order; the last one
-//! is then repeated.
+//! are handled as in a real run. Several results for the same arguments are used one after the other; the last one is
+//! then repeated.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

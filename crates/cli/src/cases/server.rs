@@ -1,7 +1,7 @@
-//! The stand-in for servers: answers requests as the case defines for their URLs, over connections that lead nowhere.
+//! The stand-in for servers: answers requests as the case defines for their URLs, over connections without a network.
 //!
-//! Only the connection is replaced, so redirects, statuses and limits are those of a real run. Of several answers for
-//! the same URL, each is given once, in order; the last one is then repeated.
+//! Only the connection is replaced, so redirects, statuses and limits are those of a real run. Several answers for the
+//! same URL are used one after the other; the last one is then repeated.
 
 #[cfg(feature = "http")]
 mod connection;

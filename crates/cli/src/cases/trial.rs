@@ -28,7 +28,7 @@ pub(super) enum Ended {
     Refused(String),
     /// The flow took longer than this.
     TimedOut(Duration),
-    /// A signal has asked for the end.
+    /// A signal has asked the command to end.
     Interrupted,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Trial {
 pub(crate) struct Papers(PathBuf);
 
 impl Trial {
-    /// Lays out the folder of a case.
+    /// Creates the folder of a case, with its files.
     pub(super) fn prepare(case: &Case) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix(abandoned::PREFIX).tempdir()?;
         let in_use = abandoned::keep(folder.path())?;
@@ -133,7 +133,8 @@ impl Papers {
         fs::write(self.0.join(name), serde_json::to_vec(value)?)
     }
 
-    /// Notes that a program was run: the first result in the case for these arguments, and the result that was given.
+    /// Notes that a program was run, by the index of the first result that the case defines for these arguments and the
+    /// index of the result that was used.
     pub(super) fn note_program(&self, first: usize, given: usize) -> io::Result<()> {
         let mut notes = OpenOptions::new().create(true).append(true).open(self.0.join("programs"))?;
         notes.write_all(format!("{first} {given}\n").as_bytes())
@@ -157,7 +158,7 @@ impl Papers {
         Ok(lacks)
     }
 
-    /// The text of a paper; empty if there is none.
+    /// The text of a file of the trial; empty if there is none.
     fn text(&self, name: &str) -> io::Result<String> {
         match fs::read_to_string(self.0.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

@@ -1,4 +1,4 @@
-//! The differences between the expected outcome of a case and the one found.
+//! The differences between the expected and the actual outcome of a case.
 
 use std::fs;
 use std::io;
@@ -37,8 +37,8 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
         }
     }
     match trial.papers().lacks() {
-        // A stage may ignore failures, so what the case does not define is reported in any case: it is a mistake in the
-        // case.
+        // A stage may ignore failures, so a missing definition is reported even if no unit died of it: it is a mistake
+        // in the case.
         Ok(lacks) => {
             let is_told = |lack: &String| outcome.dead.iter().any(|dead| dead.message.contains(first_line(lack)));
             let lacks = lacks.iter().chain(&outcome.unanswered);
@@ -81,7 +81,7 @@ fn dead(expected: &[ExpectedDeath], outcome: &Outcome, said: &mut Vec<String>) {
     }
 }
 
-/// The missing units, each beside the unexpected unit nearest to it, and the remaining unexpected units.
+/// The missing units, each with the unexpected unit nearest to it, and the remaining unexpected units.
 fn retired(expected: &[ExpectedUnit], found: &[Retired], said: &mut Vec<String>) {
     let partners = matching::pairs(expected.len(), found.len(), |unit, retired| {
         let unit = &expected[unit];
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_differ_stand_between_those_that_are_equal() {
+    fn different_lines_are_shown_between_equal_ones() {
         assert_eq!(differs("a\nb\n", "a\nb\n"), "");
         assert_eq!(differs("a\nb\nc\nd\n", "a\nB\nB\nc\nd\n"), "x differs:\n  a\n- b\n+ B\n+ B\n  c\n  d");
         assert_eq!(differs("a\n", "a"), "x differs:\n- a\n+ a (without a line end)");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_compared_with_the_one_that_comes_nearest() {
+    fn a_missing_unit_is_compared_with_the_nearest_unexpected_one() {
         let expected = |pairs: &[(&str, &str)]| ExpectedUnit {
             fields: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             line: 7,

@@ -1,4 +1,4 @@
-//! The flow file that a command line stands for.
+//! The flow file that is equivalent to a command line.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use crate::file::model::DEFAULT_INFLIGHT;
 use crate::shell_word;
 use millstream_command::time;
 
-/// Where items come from.
+/// The source of the items.
 pub(super) enum Source {
     /// The command line.
     Items(Vec<OsString>),
@@ -73,7 +73,8 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     let each = if args.pipe { "block of lines" } else { "item" };
     text += &format!("# Runs `{}` for each {each}.\n\n", comment(&name));
     text += &format!("name = {}\n", quoted(&name));
-    // Twice the programs keep the queue filled while lines are read; blocks of lines are large, and no more of them are.
+    // Twice as many units as programs keep the queue filled while lines are read. Blocks of lines are large, so there
+    // are no more of them than that.
     let twice = jobs.saturating_mul(2);
     text += &format!("inflight = {}\n\n", if args.pipe { twice } else { DEFAULT_INFLIGHT.max(twice) });
     if let Some(halt) = args.halt {
@@ -100,7 +101,7 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
         text += &format!("group = {items:<24}# items of one unit\n");
     } else if args.pipe {
         let size = args.block.map_or_else(|| "1MiB".to_owned(), |bytes| format!("{bytes}B"));
-        // A block even of one line, if that is asked for: `stdin` takes groups.
+        // Even a single line is read as a block, since `stdin = "items"` takes groups.
         let size = if args.group == Some(1) { "1B".to_owned() } else { size };
         text += &format!("group = {:<24}# whole lines of about this size are one unit\n", quoted(&size));
     }

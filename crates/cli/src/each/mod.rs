@@ -1,7 +1,7 @@
 //! `millstream each`: one program for each of many items, without a flow file.
 //!
-//! The options and the program's words become the text of a flow file ([`flow_text`]), which is then read and run like any
-//! other, or is written down by `--save`. So a line that has grown too long goes on as a file that means the same.
+//! The options and the program's words become the text of a flow file ([`flow_text`]), which is then read and run like
+//! any other, or saved by `--save`. So a command line that has grown too long can become an equivalent file.
 
 mod dry_run;
 mod flow_text;
@@ -22,16 +22,16 @@ use crate::source::{self, SourceError};
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::shown;
 
-/// The name under which errors and reports know the flow's text.
+/// The name of the flow's text in errors and reports.
 const NAME: &str = "millstream each";
 
-/// Why no program was run.
+/// The reason why no program was run.
 #[derive(Debug, thiserror::Error)]
 enum EachError {
     /// The program's words make no sense.
     #[error(transparent)]
     Words(#[from] WordsError),
-    /// The flow that they stand for is refused.
+    /// The equivalent flow is refused.
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// The items cannot be opened.
@@ -70,12 +70,12 @@ pub(crate) fn each(args: &EachArgs) -> ExitCode {
     }
 }
 
-/// The run that the arguments stand for; `None` if they ask for something else, which is done.
+/// The run that the arguments describe; `None` if they ask for something else, which has been done.
 fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
     let command = Command::read(&args.words, args.takes(), args.shell)?;
     let source = flow_text::Source::of(args, &command)?;
     if matches!(&source, flow_text::Source::Items(items) if items.is_empty()) {
-        // As with a pattern of the shell that matches no file.
+        // This happens, for example, when a pattern of the shell matches no file.
         if !args.output.quiet {
             complain("no items follow `:::`: there is nothing to do");
         }
@@ -83,7 +83,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
     }
     let text = flow_text::of(args, &command, &source);
     let name = PathBuf::from(NAME);
-    // A slip is reported before anything is saved.
+    // A mistake is reported before anything is saved.
     let mut flow = file::parse::parse(&name, &text, &[])?;
     let inputs = source.inputs();
     flow.bind_inputs(&inputs)?;
@@ -122,7 +122,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
     }))
 }
 
-/// Writes a flow file that is not there yet.
+/// Writes a flow file that does not exist yet.
 fn save(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write;
     let mut file = std::fs::File::options().write(true).create_new(true).open(path)?;

@@ -1,12 +1,13 @@
 //! `--shell`: fields in a script become parameters of the shell.
 //!
-//! The value of a field is data, and must not become code, whatever bytes a file name has. So the script gets a reference
-//! such as `"${1}"` in the place of a field, and the shell the value as an argument. A reference is expanded once and its value
-//! is never read as a script, wherever it stands; how it has to be quoted to stay one word depends on the quotes around it.
+//! The value of a field is data and must not become code, whatever bytes a file name has. So each field is replaced by
+//! a reference such as `"${1}"`, and the shell gets the value as an argument. A reference is expanded once, and the
+//! shell never reads its value as a script. The quotes around a reference determine how it must be quoted to stay one
+//! word.
 
 use crate::file::template::Template;
 
-/// The place of a character in a script.
+/// The context of a character in a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     /// `'…'`
@@ -17,8 +18,8 @@ enum Within {
     Command,
 }
 
-/// The script in the template `text` with references in the place of its fields; and these, each the template of an
-/// argument, which follow `others` other arguments.
+/// The script in the template `text`, with its fields replaced by references, and the replaced fields, each as the
+/// template of an argument. These arguments follow `others` other arguments.
 pub(super) fn with_references(text: &str, others: usize) -> (String, Vec<String>) {
     let Ok(template) = Template::parse(text) else { return (text.to_owned(), Vec::new()) };
     let mut fields: Vec<String> = Vec::new();
@@ -34,7 +35,7 @@ pub(super) fn with_references(text: &str, others: usize) -> (String, Vec<String>
                 fields.push(written);
                 fields.len() - 1
             });
-        // Doubled braces are one in a template.
+        // In a template, a brace is written as two.
         script += &match within.last() {
             None | Some(Within::Command) => format!("\"${{{{{number}}}}}\""),
             Some(Within::Double) => format!("${{{{{number}}}}}"),
@@ -46,7 +47,7 @@ pub(super) fn with_references(text: &str, others: usize) -> (String, Vec<String>
     (script, fields)
 }
 
-/// Follows the quotes of a part of a script.
+/// Updates the context by the quotes in a part of a script.
 fn follow(part: &str, within: &mut Vec<Within>) {
     let mut characters = part.chars().peekable();
     while let Some(character) = characters.next() {

@@ -1,8 +1,8 @@
 //! The words after the options: a program with its arguments, and perhaps items after `:::`.
 //!
-//! An argument is a template, as in a flow file, with the shorthands that users of `parallel` and `xargs` know. Braces that
-//! can be no field stay what they are, because `awk '{print $1}'` and `${HOME}` are more common on a command line than
-//! doubled braces.
+//! An argument is a template, as in a flow file, with the shorthands that users of `parallel` and `xargs` know. Braces
+//! that cannot be a field stay as they are, because `awk '{print $1}'` and `${HOME}` are more common on a command line
+//! than doubled braces.
 
 use std::ffi::OsString;
 
@@ -22,20 +22,20 @@ const SHORTHANDS: [(&str, &str); 4] = [("", "path"), ("/", "name"), ("//", "dir"
 pub(super) struct Command {
     /// Templates in the syntax of flow files; the first is the program.
     pub(super) argv: Vec<String>,
-    /// The items after `:::`, if it is there.
+    /// The items after `:::`; `None` without `:::`.
     pub(super) items: Option<Vec<OsString>>,
 }
 
-/// Why the words make no command.
+/// The reason why the words are not a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WordsError {
-    /// `:::` comes first.
+    /// There is no program before `:::`.
     #[error("no program before `:::`: write `millstream each PROGRAM ARGUMENT… ::: ITEM…`")]
     NoProgram,
-    /// `:::` comes twice.
+    /// There is a second `:::`.
     #[error("a second `:::`: `each` takes one list of items")]
     SecondList,
-    /// `::::` and the like, which `parallel` has.
+    /// `::::` or a similar separator of `parallel`.
     #[error("`{0}` is not an option of `each`: `--lines FILE` reads items from a file, one a line")]
     OtherList(String),
     /// A word is not UTF-8.
@@ -51,7 +51,7 @@ pub(super) enum WordsError {
         /// The remedy.
         help: String,
     },
-    /// A part of one item, where a program takes several.
+    /// A part of one item, although a program takes several items.
     #[error(
         "`{written}` in the argument `{word}` stands for one item, but `-N` gives the program several: write `{{}}` as an argument of its own for all of them, or leave `-N` out"
     )]
@@ -61,13 +61,13 @@ pub(super) enum WordsError {
         /// The word.
         word: String,
     },
-    /// Items come from two places.
+    /// Two sources of items are named.
     #[error("items come from `:::` and from `{0}`: leave one of them out")]
     TwoSources(&'static str),
 }
 
 impl Command {
-    /// Reads the words of a program that takes this of the items; with `shell`, the first of them is a script.
+    /// Reads the words of a program that takes items as `takes` says. With `shell`, the first word is a script.
     ///
     /// # Errors
     /// There is no program, or a word cannot be a template.
@@ -112,11 +112,11 @@ impl Command {
         Ok(Self { argv, items })
     }
 
-    /// The program's name, as the run is called.
+    /// The name of the program, which the run gets.
     pub(super) fn name(&self) -> String {
         let program = Template::parse(&self.argv[0]).ok().and_then(|word| word.constant().map(<[u8]>::to_vec));
         let program = program.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        // Of a script, its first word.
+        // The name of a script is its first word.
         let name = program.split_whitespace().next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let name: String = name.chars().filter(|c| !c.is_control()).collect();
         if name.is_empty() { "each".to_owned() } else { name }
@@ -135,7 +135,7 @@ fn argument(word: &OsString) -> Result<String, WordsError> {
     }
 }
 
-/// The word with shorthands spelled out, and with braces doubled that can be no field's.
+/// The word with shorthands spelled out, and with doubled braces where they cannot belong to a field.
 pub(super) fn template_of(word: &str) -> String {
     let mut text = String::with_capacity(word.len());
     let mut rest = word;
@@ -151,7 +151,7 @@ pub(super) fn template_of(word: &str) -> String {
                 rest = &braces[inner.len() + 2..];
             }
             _ => {
-                // Doubled braces are a flow file's way to write one.
+                // In a flow file, a brace is written as two.
                 let brace = &braces[..1];
                 text.extend([brace, brace]);
                 let doubled = braces[1..].starts_with(brace);
@@ -163,7 +163,8 @@ pub(super) fn template_of(word: &str) -> String {
     text
 }
 
-/// The first field of a word, as it is written there, that is of one item. A word that is the item stands for several.
+/// The first field of a word, as it is written there, that belongs to one item. A word that is exactly the item can
+/// represent several.
 fn part_of_one_item(word: &str) -> Option<String> {
     let is_part = |text: &str| {
         let template = Template::parse(&template_of(text));
@@ -176,7 +177,7 @@ fn part_of_one_item(word: &str) -> Option<String> {
     written.filter(|written| is_part(written)).map(|written| printable(written).into_owned()).next()
 }
 
-/// Whether what stands between braces is a field, or a slip in the name of one.
+/// Whether the text between braces is a field or a misspelled field.
 fn is_field(inner: &str) -> bool {
     SHORTHANDS.iter().any(|(short, _)| *short == inner)
         || inner.starts_with(|c: char| c.is_ascii_lowercase())
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_named() {
+    fn mistakes_are_named() {
         assert_eq!(read(&[":::", "a"]).unwrap_err(), WordsError::NoProgram);
         assert_eq!(read(&["a", ":::", "b", ":::", "c"]).unwrap_err(), WordsError::SecondList);
         let error = read(&["echo", "{nmae}"]).unwrap_err().to_string();
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_run_is_called_as_its_program() {
+    fn the_run_has_the_name_of_its_program() {
         assert_eq!(read(&["/usr/bin/convert", "x"]).unwrap().name(), "convert");
         assert_eq!(read(&["{}"]).unwrap().name(), "each");
         assert_eq!(read(&["wc -l < \"$1\"", "{}"]).unwrap().name(), "wc");

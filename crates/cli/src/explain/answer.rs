@@ -33,7 +33,7 @@ pub(crate) fn explain(what: &str, control: &Control) -> Result<Explained, String
     if let Some(resource) = resources.iter().find(|resource| resource.name == what) {
         return resource_of(resource, control);
     }
-    // The name of a resource may contain a colon as well, so the longest match counts.
+    // The name of a resource may itself contain a colon, so the longest match counts.
     let named = |resource: &&ResourceSnapshot| key_of(what, &resource.name).is_some();
     if let Some(resource) = resources.iter().filter(named).max_by_key(|resource| resource.name.len()) {
         let key = key_of(what, &resource.name).unwrap_or_default();
@@ -79,8 +79,8 @@ fn resource_of(resource: &ResourceSnapshot, control: &Control) -> Result<Explain
     }
 }
 
-/// Returns the unit with this text, or the units whose text contains it; without any, the number of units that were not
-/// searched.
+/// Returns the unit with this text, or the units whose text contains it. If there is none, returns the number of units
+/// that were not searched.
 fn by_text(what: &str, control: &Control) -> Result<Explained, u64> {
     if what.is_empty() {
         return Err(0);

@@ -30,11 +30,11 @@ pub(crate) enum Explained {
     },
     /// Several units whose text contains the given one.
     Units {
-        /// The text asked for.
+        /// The requested text.
         text: String,
         /// The first units.
         units: Vec<NamedUnit>,
-        /// All units found.
+        /// The number of all units found.
         in_all: u64,
     },
 }
@@ -42,9 +42,9 @@ pub(crate) enum Explained {
 /// A unit with its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NamedUnit {
-    /// Its path, line or argument, in the form that may be shown.
+    /// Its path, line or argument, in a form that is safe to show.
     pub(crate) text: String,
-    /// Its place.
+    /// Its place in the flow.
     #[serde(flatten)]
     pub(crate) place: UnitPlace,
 }

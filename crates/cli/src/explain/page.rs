@@ -13,7 +13,7 @@ use millstream_flow::{Doing, KeySnapshot, LineState, UnitPlace, UnitState, Waits
 
 use super::{Explained, NamedUnit};
 
-/// Returns the lines of an explanation, each with a line end.
+/// Returns the lines of an explanation, each with a newline.
 pub(crate) fn page(explained: &Explained) -> String {
     let lines = match explained {
         Explained::Unit(unit) => of_unit(unit),
@@ -91,7 +91,7 @@ fn wait(waits_for: &WaitsFor) -> Vec<String> {
             vec![fact("for", &format!("{} in flight", plural(*children, "child", "children")))]
         }
         WaitsFor::Members => vec![fact("for", "members of the group that it holds open")],
-        // In a later version, a unit may wait for something unknown here.
+        // A run of a later version may know further causes.
         _ => vec![fact("for", "something that this version of millstream does not know")],
     }
 }

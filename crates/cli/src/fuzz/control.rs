@@ -1,4 +1,4 @@
-//! Both ends of the control socket: requests as a run reads them, answers as `status` and `set` read them.
+//! Both ends of the control socket: the requests that a run reads, and the answers that `status` and `set` read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,11 +35,11 @@ const FLOW: &str = r#"
     needs = { disk = 1, "host:{host}" = 1, api = 1 }
 "#;
 
-/// Serves the bytes as requests, and reads them as an answer; returns whether they are either.
+/// Serves the bytes as requests, then reads them as an answer; returns whether they are either.
 ///
 /// # Panics
-/// An answer that no client understands, a refused change that has changed something, settings that cannot be set as they
-/// are listed, or an answer that would steer the terminal of a client that shows it.
+/// An answer that the client cannot read, a refused change that has changed something, settings that cannot be set as
+/// they are listed, or an answer that would control the terminal on which a client shows it.
 pub fn control(bytes: &[u8]) -> bool {
     let served = serve(bytes);
     let shown = client::shown_of(bytes);

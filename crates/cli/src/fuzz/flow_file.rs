@@ -10,14 +10,14 @@ use crate::file::parse::parse;
 use crate::file::template::Template;
 use crate::{plan, wire};
 
-/// Reads the bytes as a flow file and plans it; returns whether they are one.
+/// Reads the bytes as a flow file and plans the flow; returns whether they are a flow file.
 ///
 /// # Panics
-/// An error without text, text that steers the terminal, or a template or size that changes when it is formatted and
+/// An error without text, text that controls the terminal, or a template or size that changes when it is formatted and
 /// read again.
 pub fn flow_file(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    // The texts between quotes include those that the parser reads as templates, sizes and times.
+    // The texts between quotes include all that the parser reads as templates, sizes and times.
     for piece in text.split(['"', '\'']) {
         comes_back(piece);
     }
@@ -25,7 +25,7 @@ pub fn flow_file(bytes: &[u8]) -> bool {
         if let Some(warnings) = flow.render_warnings() {
             assert_printable(&warnings);
         }
-        // The source of a flow may be something else than INPUTs; then the refusal is right.
+        // A flow whose source takes no INPUT rightly refuses this one.
         let _ = flow.bind_inputs(&["in".into()]).map_err(|error| error.render());
         let wired = wire::wire(&flow, |_| {}, None, Arc::default())?;
         Ok(plan::describe(&flow, wired.flow.plan()))

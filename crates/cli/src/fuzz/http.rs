@@ -1,8 +1,8 @@
 //! The answers of a hostile server to `http-get`.
 //!
-//! The first byte of an input is the maximum number of bytes that one read returns (0: no maximum). The rest is the
-//! data that the server sends: an answer for each request, separated by [`NEXT`]. In an answer, the bytes after
-//! [`AGAIN`] are sent again and again, as fast as they are read.
+//! The first byte of an input is the maximum number of bytes that one read returns; 0 means no maximum. The other bytes
+//! are the data that the server sends: an answer for each request, separated by [`NEXT`]. In an answer, the bytes after
+//! [`AGAIN`] are sent repeatedly, as fast as they are read.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,17 +21,17 @@ use crate::file::template::Template;
 use crate::ops::http_over;
 use crate::record::Record;
 
-/// Separates the answers to one request and the next.
+/// Separates the answers to successive requests.
 const NEXT: u8 = 0x1e;
 
-/// The bytes after it are sent again and again, up to [`MAX_SENT`].
+/// The bytes after this byte are sent repeatedly, up to [`MAX_SENT`].
 const AGAIN: u8 = 0x1c;
 
-/// The maximum number of bytes that a server sends in answer to one request; far more than the largest body that is
-/// taken.
+/// The maximum number of bytes that a server sends in answer to one request: far more than the largest body that is
+/// accepted.
 const MAX_SENT: usize = 4 << 20;
 
-/// The largest body that is taken.
+/// The largest body that is accepted.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The maximum number of redirects that are followed.
@@ -94,14 +94,14 @@ pub fn http(bytes: &[u8]) -> bool {
     }
 }
 
-/// The answers that a server has not given yet, on any of its connections.
+/// The answers that a server has still to give, on any of its connections.
 #[derive(Debug)]
 struct Script {
     piece: usize,
     answers: VecDeque<Answer>,
 }
 
-/// The bytes that are sent once, and those that are sent again and again after them.
+/// The bytes that are sent once, and the bytes that are sent repeatedly after them.
 #[derive(Debug, Default)]
 struct Answer {
     once: Vec<u8>,
@@ -167,7 +167,7 @@ impl Transport for Connection {
         &mut self.buffers
     }
 
-    /// A request; its answer replaces the unread rest of the previous answer.
+    /// Takes a request, whose answer replaces the unread part of the previous answer.
     fn transmit_output(&mut self, _amount: usize, _timeout: NextTimeout) -> Result<(), ureq::Error> {
         let next = self.script().answers.pop_front();
         (self.answer, self.sent) = (next.unwrap_or_default(), 0);

@@ -1,4 +1,4 @@
-//! Files written by runs and possibly changed by others since: an archive's manifest and objects, dead letters,
+//! Files that runs have written and others may have changed since: an archive's manifest and objects, dead letters,
 //! reports.
 
 use std::path::{Component, Path};
@@ -21,7 +21,7 @@ use crate::source;
 /// The maximum size of an object's content.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads the bytes as each of these files; returns whether they are one of them.
+/// Reads the bytes as each kind of file; returns whether they are a file of one kind.
 ///
 /// # Panics
 /// A path of a manifest that leads out of its archive, a member whose bytes change when they are written and read
@@ -69,7 +69,7 @@ fn comes_back(value: &[u8]) {
     assert_eq!(parsed.json_member("member").as_deref(), Some(value));
 }
 
-/// Decompresses an object, in memory and piece by piece; returns whether the bytes are one.
+/// Decompresses an object, in memory and piece by piece; returns whether the bytes are an object.
 fn decompress(bytes: &[u8]) -> bool {
     let content = |most_in_memory| {
         let mut record = Record::line(b"object".to_vec());
@@ -80,7 +80,7 @@ fn decompress(bytes: &[u8]) -> bool {
         run(&OpSpec::Sha256, record).ok()?.rare.sha256
     };
     let whole = content(u64::MAX);
-    // A stream refuses large windows, for which a payload in memory needs no additional memory.
+    // A stream refuses frames with large windows; a payload in memory needs no additional memory for them.
     if let (Some(whole), Some(streamed)) = (whole, content(1)) {
         assert_eq!(whole, streamed, "a stream has the content that the payload in memory has");
     }
@@ -106,8 +106,8 @@ fn run_within(spec: &OpSpec, mut record: Record, most_in_memory: u64) -> Result<
     in_stage(move |cx| op.run(&mut record, cx).map(|()| record))
 }
 
-/// Reads dead letters, keeps all of them as an interrupted retry does, and reads the kept ones; returns whether there
-/// were any.
+/// Reads dead letters, keeps all of them as an interrupted retry does, and reads the kept letters; returns whether
+/// there were any.
 fn letters(file: &MemoryFile) -> bool {
     let Ok(Some(letters)) = Letters::open(&file.path()) else { return false };
     let _ = (letters.origin().flow_args(), letters.origin().dir.to_path());

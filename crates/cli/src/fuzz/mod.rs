@@ -1,8 +1,8 @@
-//! Hands untrusted bytes to the code that reads them: an entry point for each kind of author.
+//! Passes untrusted bytes to the code that reads them, with an entry point for each source of such bytes.
 //!
-//! An entry point reads its bytes as the command does, uses the result, and panics if a promise is broken. It returns
-//! whether the bytes were valid input. `fuzz/` in the repository drives the entry points with libFuzzer, which also
-//! checks time and memory; the tests here try seeds and mutations of them.
+//! An entry point reads its bytes as the command does, uses the result, and panics if it finds a broken promise. It
+//! returns whether the bytes were valid input. `fuzz/` in the repository drives the entry points with libFuzzer, which
+//! also checks time and memory; the tests here try seeds and mutations of them.
 
 mod control;
 mod flow_file;
@@ -46,7 +46,7 @@ impl MemoryFile {
     }
 }
 
-/// Panics if a record has reserved more memory than allowed, or holds far more.
+/// Panics if a record's payload is larger than allowed, or occupies far more memory.
 fn assert_taken(record: &Record, most: u64) {
     assert!(record.payload.known_len().is_none_or(|len| len <= most), "{:?} are taken", record.payload.known_len());
     if let Payload::Bytes(bytes) = &record.payload {
@@ -54,7 +54,7 @@ fn assert_taken(record: &Record, most: u64) {
     }
 }
 
-/// Panics if text that is about to be shown could steer a terminal.
+/// Panics if text that is about to be shown could control a terminal.
 fn assert_printable(text: &str) {
     let steers = text.chars().find(|character| shown::is_hidden(*character) && !matches!(character, '\n' | '\t'));
     assert!(steers.is_none(), "{steers:?} would reach the terminal in {text:?}");

@@ -30,7 +30,8 @@ pub(super) fn files(folder: &str) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// The words of a dictionary, as libFuzzer reads it: a word in quotes on each line, `\"`, `\\` and `\xAB` in it.
+/// The words of a dictionary in the format of libFuzzer: a word in quotes on each line, with the escapes `\"`, `\\` and
+/// `\xAB`.
 pub(super) fn dictionary(target: &str) -> Vec<Vec<u8>> {
     let text = std::fs::read_to_string(repository().join("fuzz/dictionaries").join(target)).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -70,7 +71,7 @@ pub(super) fn mutate(seed: &[u8], words: &[Vec<u8>], random: &mut Random) -> Vec
             }
             4 if at < bytes.len() => bytes[at] = random.next() as u8,
             _ => {
-                // Whole lines are swapped, so that keys get into other tables.
+                // Whole lines are swapped, so that keys move to other tables.
                 let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
                 let (from, to) = (below(lines.len(), random), below(lines.len(), random));
                 lines.swap(from, to);

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 
 use millstream_flow::{Cx, Flow, Service};
 
-/// Bytes that ops may reserve.
+/// The number of bytes that ops may reserve.
 const MEMORY: u64 = 64 << 20;
 
 type Once = Box<dyn FnOnce(&mut Cx<'_>) + Send>;

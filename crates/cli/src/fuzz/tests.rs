@@ -13,7 +13,8 @@ use super::{control, flow_file, manifest};
 
 const CASES: u64 = 2_000;
 
-/// Tries a target; `seeds` are taken, mutations of them are sometimes taken and sometimes refused, and nothing panics.
+/// Checks that a target accepts the seeds, that it accepts some mutations of them and refuses others, and that nothing
+/// panics.
 fn try_all(name: &str, target: fn(&[u8]) -> bool, seeds: &[Vec<u8>]) {
     let read = |case: &str, bytes: &[u8]| match catch_unwind(AssertUnwindSafe(|| target(bytes))) {
         Ok(taken) => taken,
@@ -31,12 +32,12 @@ fn try_all(name: &str, target: fn(&[u8]) -> bool, seeds: &[Vec<u8>]) {
         taken += u64::from(read(&format!("case {case}"), &mutate(seed, &words, &mut random)));
         read(&format!("noise {case}"), &noise(300, &mut random));
     }
-    // Otherwise the mutations are so wild, or so tame, that either acceptance or refusal is never tested.
+    // Otherwise the mutations are so strong, or so weak, that acceptance or refusal is hardly tested.
     assert!(taken > cases / 100 && taken < cases * 9 / 10, "{name}: {taken} of {cases} were taken");
 }
 
 #[test]
-fn flow_files_of_strangers_are_flows_or_errors() {
+fn untrusted_flow_files_are_flows_or_errors() {
     let seeds = [files("flows"), files("fuzz/seeds/flow_file")].concat();
     try_all("flow_file", flow_file, &seeds);
 }
@@ -54,17 +55,17 @@ fn deep_nesting_in_a_flow_file_never_overflows_the_stack() {
 }
 
 #[test]
-fn strangers_at_the_control_socket_are_answered_and_change_all_or_nothing() {
+fn untrusted_requests_are_answered_and_change_all_or_nothing() {
     try_all("control", control, &files("fuzz/seeds/control"));
 }
 
 #[cfg(feature = "http")]
 #[test]
-fn answers_of_strange_servers_are_bodies_or_failures_within_their_limits() {
+fn answers_of_hostile_servers_are_bodies_or_failures_within_their_limits() {
     try_all("http", http, &files("fuzz/seeds/http"));
 }
 
 #[test]
-fn files_of_earlier_runs_that_strangers_have_changed_are_read_or_refused() {
+fn altered_files_of_earlier_runs_are_read_or_refused() {
     try_all("manifest", manifest, &files("fuzz/seeds/manifest"));
 }

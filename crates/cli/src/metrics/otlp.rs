@@ -1,9 +1,9 @@
 //! `--otlp`: the metrics, pushed to a collector by OTLP over HTTP.
 //!
 //! A push is the exposition that a scrape would get, translated to JSON by [`encode`], so that push and scrape agree. A
-//! thread pushes, waits for each answer at most [`PATIENCE`], and drops a push that was not taken, since the next one
+//! thread pushes and waits for each answer at most [`PATIENCE`]. It does not repeat a failed push, since the next one
 //! has newer numbers. The end of a run waits at most [`LAST`] for one more push, so that an absent or slow collector
-//! does not delay the run. The end and the report then say that the last numbers are lost.
+//! does not delay the run. If that push fails, a message and the report say that the last numbers are lost.
 //!
 //! The environment variables of the OpenTelemetry specification name the collector, its headers and the service.
 //!
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The time that the end of a run waits for the last push, and the additional time for the message of its failure.
 const LAST: Duration = Duration::from_secs(2);
 const WORD: Duration = Duration::from_millis(200);
-/// Where collectors listen.
+/// The default address of collectors.
 const DEFAULT: &str = "http://127.0.0.1:4318";
 /// The path for metrics, below the address of a collector.
 const PATH: &str = "v1/metrics";
@@ -81,7 +81,7 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    /// Pushes metrics to the collector at `url`; if that is empty, to the one that the environment names.
+    /// Pushes metrics to the collector at `url`; if `url` is empty, to the collector that the environment names.
     ///
     /// # Errors
     /// [`OtlpError`]. A collector that does not answer is not an error.
@@ -114,8 +114,8 @@ impl Push {
         Ok(Self { end, last, collector: shown })
     }
 
-    /// Pushes for the last time; returns the reason why the last metrics are lost if the collector does not take them
-    /// at once.
+    /// Pushes for the last time. If the collector does not take the metrics in time, returns the reason why they are
+    /// lost.
     pub(crate) fn finish(self) -> Option<String> {
         drop(self.end);
         // A push of earlier numbers may still wait for its answer; the process ends without that answer.

@@ -1,7 +1,7 @@
-//! The page of a file of events: the spans of time in which stages and workers ran, drawn as strips.
+//! The page of a file of events: strips that show when stages and workers ran.
 //!
-//! `run --events FILE` writes trace events, as browsers and many other programs do. Spans (events of phase `X`) of another program are
-//! shown as well, by their names and threads; its other events are counted and left out.
+//! `run --events FILE` writes trace events, as browsers and many other programs do. The spans (events of phase `X`) of
+//! another program are shown as well, by their names and threads; its other events are only counted.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -48,7 +48,7 @@ pub(super) fn shown(path: &Path) -> Result<Shown, PageError> {
 struct Events {
     /// The version of Millstream's own events.
     format: Option<f64>,
-    /// Whether the events are a member of an object, whose end shows that they are complete.
+    /// Whether the events are a member of an object. The end of the object then shows that they are complete.
     in_object: bool,
     spans: Vec<Span>,
     names: Names,
@@ -96,18 +96,18 @@ impl Events {
         let mut events = Events::default();
         let mut from = serde_json::Deserializer::from_reader(from);
         match events.deserialize(&mut from) {
-            // The end of an array of events may be missing, if the program was ended before it wrote that.
+            // The end of an array of events may be missing, if the program was killed before it wrote the end.
             Err(error) if error.is_eof() && !events.in_object && !events.spans.is_empty() => {}
             read => read.and_then(|()| from.end())?,
         }
         if !events.is_ours() {
-            // The arguments of such events mean something else.
+            // In the events of another program, the arguments have another meaning.
             events.spans.iter_mut().for_each(|span| span.failed = false);
         }
         Ok(events)
     }
 
-    /// Whether a run of this program wrote them.
+    /// Whether a run of Millstream wrote the events.
     fn is_ours(&self) -> bool {
         self.format == Some(VERSION)
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_told_with_its_place() {
+    fn a_value_that_is_not_an_event_is_reported_with_its_position() {
         for (text, why) in [
             ("[1]", "invalid type: integer `1`, expected struct Event at line 1"),
             ("{\"traceEvents\":7}", "expected an array of events"),

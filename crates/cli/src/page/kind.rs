@@ -1,4 +1,4 @@
-//! The kind of a file about a run, told by its content.
+//! The kind of a file about a run, determined from its content.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::PageError;
 use crate::whatif::kind_by_begin;
 
-/// The bytes at the beginning that tell a trace from JSON.
+/// The number of bytes at the beginning that distinguish a trace from JSON.
 const LOOK: u64 = 4096;
 
 /// A file that is shown.
@@ -27,7 +27,7 @@ const SOME_JSON: &str = "the JSON";
 pub(super) const THE_EVENTS: &str = "the file of events";
 pub(super) const THE_REPORT: &str = "the report";
 
-/// Tells which kind of file it is. A JSON file may have at most `most` bytes, and is read to its end, so a truncated
+/// Determines the kind of a file. A JSON file may have at most `most` bytes, and is read to its end, so a truncated
 /// file is reported here.
 pub(super) fn of(path: &Path, most: u64) -> Result<Kind, PageError> {
     let name = || shown::path(path).to_string();
@@ -70,7 +70,7 @@ pub(super) fn of(path: &Path, most: u64) -> Result<Kind, PageError> {
     }
 }
 
-/// The members of an object that tell the kind of the file; an array contains events.
+/// The members of an object that determine the kind of the file. An array contains events.
 #[derive(Debug, Default)]
 struct Members {
     events: bool,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// The number of steps of a strip.
 const STEPS: usize = 160;
-/// The maximum number of lanes that are shown; the lanes with the least time are put together.
+/// The maximum number of lanes that are shown; the lanes with the least time are merged into one.
 pub(super) const MAX_LANES: usize = 64;
 /// The maximum length of a lane's name, in characters.
 const MAX_NAME: usize = 120;
@@ -79,8 +79,7 @@ impl Lane {
     }
 }
 
-/// The lanes of spans that share a number, in the order of their beginnings, and the number of lanes that are put
-/// together.
+/// The lanes of spans that share a number, in the order of their beginnings, and the number of lanes that were merged.
 pub(super) fn lanes(spans: &mut [Span], by: fn(&Span) -> u32, names: &[String]) -> (Vec<Lane>, usize) {
     let Some(range) = range(spans) else { return (Vec::new(), 0) };
     spans.sort_unstable_by_key(by);
@@ -104,7 +103,7 @@ pub(super) fn json(lanes: &[Lane]) -> Value {
     lanes.iter().map(Lane::json).collect()
 }
 
-/// Spans that overlap by less than this, in microseconds, count as successive, since files round their times.
+/// Spans that overlap by less than this, in microseconds, count as successive, since times in files are rounded.
 const TOUCH: f64 = 0.0005;
 
 /// The maximum number of simultaneous spans. A span that ends as another begins does not overlap it.
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_one_after_the_other_are_not_at_once() {
+    fn successive_spans_do_not_overlap() {
         let chain: Vec<Span> = (0..50).map(|n| span(0, f64::from(n), f64::from(n + 1))).collect();
         assert_eq!(most_at_once(&chain), 1);
         let rounded: Vec<Span> = (0..5_000).map(|n| f64::from(n) * 0.1).map(|from| span(0, from, from + 0.1)).collect();
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn many_lanes_are_put_together() {
+    fn many_lanes_are_merged() {
         let names: Vec<String> = (0..1000).map(|n| format!("{n}{}", "x".repeat(500))).collect();
         let mut spans: Vec<Span> = (0..1000).map(|n| span(n, f64::from(n), f64::from(2 * n))).collect();
         let (lanes, others) = lanes(&mut spans, |span| span.name, &names);

@@ -1,5 +1,5 @@
-//! Values of a file that another program may have written: a text, a number, or an object with a few known members.
-//! Anything else is skipped without a message, and takes no memory.
+//! Values of a file that another program may have written: a text, a number, or an object with a few known members. Any
+//! other value is skipped without a message and takes no memory.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! `millstream page`: a run that is over, from a file about it, on the page that `run --page` shows.
+//! `millstream page`: shows a finished run, from a file about it, on the page that `run --page` serves.
 //!
 //! | file | idea |
 //! | --- | --- |
-//! | `kind` | the kind of the file, told by its content |
+//! | `kind` | the kind of the file, determined from its content |
 //! | `trace` | a trace: the engine replays it, so the page has everything that the page of a run has, and sliders |
 //! | `report` | a JSON report: the totals of stages and resources, and the failures |
 //! | `events` | a file of events: the times at which stages and workers ran |
@@ -71,7 +71,7 @@ enum PageError {
 }
 
 impl PageError {
-    /// The JSON of a file of the kind `what` ends too early or is wrong.
+    /// The JSON of a file of the kind `what` ends too early or is malformed.
     fn json(path: &Path, what: &'static str, error: &serde_json::Error) -> Self {
         let path = shown::path(path).to_string();
         if error.is_eof() {
@@ -103,7 +103,7 @@ pub(crate) fn page(args: &PageArgs) -> ExitCode {
     ExitCode::from(if matches!(error, PageError::NotWritten(_)) { NOT_WRITTEN } else { WRONG })
 }
 
-/// Reads the file, whichever of the three kinds it is. A page written to a file has no sliders.
+/// Reads a file of any of the three kinds. A page that is written to a file has no sliders.
 fn read(args: &PageArgs, is_served: bool) -> Result<Shown, PageError> {
     let path = &args.file;
     match kind::of(path, args.max_size)? {
@@ -124,7 +124,8 @@ fn write(args: &PageArgs, path: &Path) -> Result<(), PageError> {
 /// Serves the page until a signal ends the command.
 fn serve(args: &PageArgs) -> Result<(), PageError> {
     let Shown { data, plain, sliders } = read(args, true)?;
-    // Signals are handled before the address is printed.
+    // The handlers are set before the address is printed, so that a script can send a signal as soon as it reads the
+    // address.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(PageError::System)?;
     let port = args.port;
     let server = recorded::serve(port, &data, &plain, sliders).map_err(|error| PageError::Port { port, error })?;

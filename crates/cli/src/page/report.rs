@@ -1,7 +1,7 @@
 //! The page of a JSON report, which `run --report FILE.json` writes.
 //!
-//! A report contains the totals of stages and resources, the throughput over time and the failures by cause; the edges
-//! between stages, with their curves, are in a trace alone.
+//! A report contains the totals of stages and resources, the throughput over time and the failures by cause. Only a
+//! trace also contains the edges between stages and their history.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -28,8 +28,8 @@ use crate::steer::facts::{Change, Steered};
 /// The maximum duration of a run in a report, in seconds.
 const MAX_WALL_S: f64 = 1e12;
 
-/// The members of a report in addition to the flow's own. A report written by a program with the library has none of
-/// them.
+/// The members of a report in addition to those of the flow. A report that a program wrote through the library has none
+/// of them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Beside {
@@ -85,7 +85,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, PageError> {
     serde_json::from_reader(BufReader::new(file)).map_err(|error| PageError::json(path, THE_REPORT, &error))
 }
 
-/// Numbers that no run reaches.
+/// The reason why the numbers cannot be those of a run, if there is one.
 fn contradiction(report: &Report) -> Option<String> {
     let sum = |numbers: &[u64]| numbers.iter().map(|n| u128::from(*n)).sum::<u128>();
     let came = sum(&[report.admitted, report.split]);

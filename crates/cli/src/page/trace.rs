@@ -1,8 +1,8 @@
 //! The page of a trace.
 //!
-//! A trace tells how long each unit was in each stage. The trace does not contain what units waited for, and how much
-//! of each resource was in use. The engine finds that out by replaying the trace, and the [feed](crate::serve::feed) of
-//! the page takes the snapshots of the replay in place of a run's.
+//! A trace says how long each unit was in each stage. It does not say what units waited for, or how much of each
+//! resource was in use. The engine reconstructs that by replaying the trace, and the [feed](crate::serve::feed) of the
+//! page takes the snapshots of the replay in place of those of a run.
 //!
 //! A slider is answered within [`ANSWER`]: if a replay of the whole trace takes longer, the sliders replay a sample.
 
@@ -21,12 +21,12 @@ use crate::serve::feed::Feed;
 use crate::shell_word::quoted;
 use crate::whatif::{self, Answer, Doubt};
 
-/// The number of moments at which a snapshot of the run is taken: twice as many as the page keeps.
+/// The number of snapshots that are taken of the replay: twice as many as the page keeps.
 const LOOKS: u32 = 240;
 
 /// The maximum time of a replay for a slider.
 const ANSWER: Duration = Duration::from_millis(150);
-/// The minimum size of a sample that tells enough.
+/// The minimum size of a meaningful sample.
 const FEWEST_VISITS: usize = 5_000;
 
 /// Reads and replays a trace.
@@ -98,7 +98,7 @@ impl Replay {
         Ok((trace, as_it_was))
     }
 
-    /// The data of the page, as JSON. `what_if` is for the sliders; null: the page has none.
+    /// The data of the page, as JSON. `what_if` is for the sliders; null means that the page has none.
     fn data(&self, what_if: &Value) -> String {
         let doubt = Doubt::of(&self.trace, &self.as_it_was);
         let mut report = html::numbers(&self.report);

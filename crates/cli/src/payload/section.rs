@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use super::{Base, Pass, Stream, Unread};
 
-/// The bytes of a payload, if they need not be made from their start.
+/// The bytes of a payload that can be read from any offset.
 #[derive(Debug, Clone)]
 pub(crate) struct RandomAccess(Base);
 
@@ -18,7 +18,7 @@ pub(crate) struct Section {
 }
 
 impl Stream {
-    /// The content for random access; `None` if it has to be made from its start.
+    /// The content for random access; `None` if it can only be made from its start.
     pub(crate) fn random_access(&self) -> Option<RandomAccess> {
         self.codings.is_empty().then(|| RandomAccess(self.base.clone()))
     }
@@ -72,7 +72,7 @@ impl Read for Section {
                 let read = match read {
                     Ok(0) if most > 0 => {
                         let message = "it has become shorter while this unit was on its way; run the flow again for it";
-                        // Permanent, since the unit keeps the file that it has opened.
+                        // Permanent, since a retry would read the same open file.
                         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
                     }
                     read => read,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::file::joins::{Count, Join, joins};
 use crate::file::model::{FlowFile, GatherBy, GatherSpec, OpSpec, Reduce};
 
-/// The maximum number of a fork's ways that the page names.
+/// The maximum number of a fork's paths that the page names.
 const MAX_WAYS: usize = 8;
 
 /// A stage that gathers, with the maximum of the groups and bytes that wait there.
@@ -19,7 +19,7 @@ pub(super) struct Gathering<'a> {
     by: &'static str,
     /// The maximum number of groups that are open at once.
     max_groups: u64,
-    /// The number of content bytes at which the oldest group is closed; `null` if no number closes it.
+    /// The number of content bytes at which the oldest group is closed; `null` if there is no such limit.
     max_bytes: Option<u64>,
     forks: Vec<Fork<'a>>,
     #[serde(skip)]
@@ -30,7 +30,8 @@ pub(super) struct Gathering<'a> {
 #[derive(Debug, Serialize)]
 struct Fork<'a> {
     stage: &'a str,
-    /// The number of pieces that come from one unit: the minimum, and the maximum, which is `null` if the data decide.
+    /// The minimum and the maximum number of pieces that come from one unit; the maximum is `null` if it depends on the
+    /// data.
     pieces: [Option<u64>; 2],
     ways: Vec<Way<'a>>,
     #[serde(skip)]
@@ -39,7 +40,7 @@ struct Fork<'a> {
 
 #[derive(Debug, Serialize)]
 struct Way<'a> {
-    /// The first stage behind the fork.
+    /// The first stage after the fork.
     stage: &'a str,
     pieces: [Option<u64>; 2],
     #[serde(skip)]

@@ -27,7 +27,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
         halt: file.halt.map(|halt| halt.to_string()),
         machine: Machine { load: file.machine.load, memory_free: file.machine.memory_free },
         stages: file.stages.iter().zip(&plan.stages).map(|(spec, stage)| Stage::of(spec, stage, plan)).collect(),
-        // The places of a bounded queue are resources of the engine; here they appear as the `queue_bound` of their
+        // The slots of a bounded queue are resources of the engine. Here they appear as the `queue_bound` of their
         // stage, and as `queue of STAGE` in `order` and `pairs`.
         resources: file.resources.iter().filter_map(|spec| Resource::of(spec, plan)).collect(),
         joins: joins::gatherings(file, plan),
@@ -79,7 +79,7 @@ struct Stage<'a> {
     workers_max: u64,
     /// Whether the stage has threads of its own.
     blocking: bool,
-    /// `null` if measured times decide.
+    /// `null` if it follows from measured times.
     batch_size: Option<usize>,
     batch_wait_ns: u64,
     idempotent: bool,
@@ -132,7 +132,7 @@ struct Need<'a> {
     amount: u64,
     /// The key's template; `null` if the resource has no keys.
     key: Option<String>,
-    /// The later stage after which the need is given back.
+    /// The later stage until which the need is held.
     until: Option<&'a str>,
 }
 

@@ -1,18 +1,18 @@
 //! Prints the outputs of units, each as a whole, to the command's own standard output and standard error.
 //!
-//! Stages hand outputs over and go on; one thread writes them, and it alone waits for a slow reader. So a program's time
-//! limit ends with the program, and the outputs of two units never mix. Outputs come in the order in which they are handed
-//! over, or, for units that have a [`Place`], in the order of admission.
+//! Stages hand outputs over and go on; one thread writes them, and it alone waits for a slow reader. So the wait for
+//! the reader does not count towards a program's time limit, and the outputs of two units never mix. Outputs are
+//! printed in the order in which they are handed over, or, for units that have a [`Place`], in the order of admission.
 //!
 //! Outputs can wait for two reasons, and each wait has its own bound. Outputs that wait for the **reader** take at most
 //! a [capacity](Printer::new) of bytes, plus the outputs of the programs that are running: before a stage starts a
-//! program, it asks for [room](Printer::await_room), and waits. Only the reader ends that wait, so it is not part of
-//! any cycle of waits. Outputs that wait for their **turn** are written to disk beyond the same capacity. Their stage
-//! must not wait: the unit that it would wait for may need a resource that its own unit holds, and the two waits would
-//! form a cycle.
+//! program, it waits for [room](Printer::await_room). Only the reader ends that wait, so it is not part of any cycle of
+//! waits. Outputs that wait for their **turn** in the order are written to disk beyond the same capacity. Their stage
+//! must not wait: an earlier unit may need a resource that the stage's own unit holds, and the two waits would form a
+//! cycle.
 //!
 //! When standard output has no reader any more, or cannot be written, the printer drops all further outputs to it and
-//! reports that once: the run then halts.
+//! reports that once. The run then halts.
 
 mod order;
 mod spool;
@@ -67,7 +67,7 @@ struct Shared {
     /// Notified when an output is due or has been written, and when the run ends.
     changed: Condvar,
     capacity: u64,
-    /// The number of bytes written. Relaxed: it only shows that the reader reads.
+    /// The number of bytes written. Relaxed: its growth only shows that the reader reads.
     written: AtomicU64,
     on_trouble: OnceLock<OnTrouble>,
 }
@@ -101,14 +101,14 @@ enum Content {
     Disk { stdout: Extent, stderr: Extent, tag: Option<Vec<u8>> },
 }
 
-/// A unit's place in the order of outputs, until the last of its clones is dropped.
+/// A unit's place in the order of outputs. The place ends when its last clone is dropped.
 pub(crate) struct Place {
     name: u64,
     shared: Arc<Shared>,
 }
 
 impl Place {
-    /// The place of the next piece of this unit; from now on the unit itself comes behind that piece.
+    /// The place of the next piece of this unit. The unit itself then comes after that piece.
     pub(crate) fn piece(&self) -> Arc<Self> {
         let name = self.shared.state().order.split(self.name);
         Arc::new(Self { name, shared: Arc::clone(&self.shared) })
@@ -116,8 +116,8 @@ impl Place {
 }
 
 impl Printer {
-    /// A printer with `capacity` bytes of memory for outputs that wait for the reader, and as much for those that wait for
-    /// their turn.
+    /// A printer with `capacity` bytes of memory for outputs that wait for the reader, and as many for outputs that
+    /// wait for their turn.
     pub(crate) fn new(capacity: u64) -> Self {
         let state = State {
             order: Order::new(),
@@ -151,8 +151,8 @@ impl Printer {
         Arc::new(Place { name, shared: Arc::clone(&self.shared) })
     }
 
-    /// Waits until outputs that are made now can be handed over, that is, until the reader has read enough of the
-    /// earlier ones. Waits for at most half of the stage's time limit.
+    /// Waits until the reader has read enough of the earlier outputs for a new one to be handed over, for at most half
+    /// of the stage's time limit.
     ///
     /// # Errors
     /// The unit has waited too long and goes back to its queue, the flow was abandoned, or standard output takes no
@@ -201,7 +201,7 @@ impl Printer {
         self.shared.changed.notify_all();
     }
 
-    /// Notes that standard output has no reader any more, as a program has found that writes to it itself.
+    /// Notes that standard output has no reader any more, as a program that writes to it directly has found.
     pub(crate) fn reader_is_gone(&self) {
         self.shared.in_trouble(&Trouble::ReaderGone);
     }
@@ -241,7 +241,7 @@ impl Printer {
         self.shared.state().due_bytes > 0
     }
 
-    /// The reason why standard output takes no more, if it takes no more.
+    /// The reason why standard output takes no more; `None` if it does.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.shared.state().trouble.clone()
     }
@@ -295,7 +295,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a moment at most until there may be room.
+    /// Waits briefly for a change that may have made room.
     fn await_change(&self) {
         let state = self.state();
         if state.trouble.is_none() && state.due_bytes > self.capacity {
@@ -346,7 +346,8 @@ impl Shared {
     fn settle(&self, writer: &mut Writer<'_>, bytes: u64) {
         let trouble = writer.take_trouble();
         if let Some(trouble) = trouble {
-            // The reason is set first, so that a run which finds nothing left to write also finds the reason.
+            // The reason is set before the count falls, so that a run that finds nothing left to write also finds the
+            // reason.
             self.in_trouble(&trouble);
         }
         self.state().due_bytes -= bytes;
@@ -443,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_end_is_dropped() {
+    fn outputs_after_the_end_are_dropped() {
         let printer = Printer::new(100);
         let [first, second] = [printer.place(), printer.place()];
         printer.print(output("held"), Some(&second));

@@ -1,4 +1,4 @@
-//! The order of outputs: the outputs of a unit are due when all units before it in the order have left the flow.
+//! The order of outputs: the outputs of a unit are due when all units before it have left the flow.
 //!
 //! Units are ordered by their admission. The pieces of a unit take its place, in the order in which they were cut.
 
@@ -34,12 +34,12 @@ impl<T> Order<T> {
         self.insert(vec![number])
     }
 
-    /// Adds the next piece of a unit in the flow; returns the name of the piece's place. From now on the unit itself
-    /// comes behind the piece.
+    /// Adds the next piece of a unit in the flow; returns the name of the piece's place. The unit itself then comes
+    /// after the piece.
     pub(super) fn split(&mut self, name: u64) -> u64 {
         let Some(key) = self.keys.get_mut(&name) else { return self.enter() };
         self.inside.remove(key);
-        // A unit that has pieces already stands at the place of its next piece.
+        // The key of a unit that has pieces already is that of its next piece.
         let is_first = key.len() % 2 == 1;
         if is_first {
             key.push(0);
@@ -59,7 +59,7 @@ impl<T> Order<T> {
         name
     }
 
-    /// Notes that the unit has left the flow; returns the outputs that become due by that.
+    /// Notes that the unit has left the flow; returns the outputs that become due.
     pub(super) fn leave(&mut self, name: u64) -> Vec<T> {
         if let Some(key) = self.keys.remove(&name) {
             self.inside.remove(&key);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_in_the_place_of_their_unit_and_wait_for_none_behind_them() {
+    fn pieces_take_the_place_of_their_unit_and_wait_for_no_later_piece() {
         let mut order = Order::new();
         let [first, second] = [order.enter(), order.enter()];
         let [a, b] = [order.split(first), order.split(first)];

@@ -1,4 +1,4 @@
-//! Outputs on disk: they wait for their turn, and memory is too small for them.
+//! Outputs on disk, which wait for their turn and do not fit into memory.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-/// A file without a name, to which outputs are written one behind the other.
+/// A file without a name, to which outputs are written one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Spool {
     file: Option<File>,
@@ -16,7 +16,7 @@ pub(super) struct Spool {
     left: u64,
 }
 
-/// The place of an output in the file.
+/// The position of an output in the file.
 #[derive(Debug)]
 pub(super) struct Extent {
     start: u64,

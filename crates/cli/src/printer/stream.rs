@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-/// Bytes of one write, after which the reader is known to read.
+/// The maximum number of bytes of one write; each completed write shows that the reader reads.
 const STEP: usize = 64 << 10;
 
 /// One of the command's own streams. A write blocks as long as the reader of a pipe does.
@@ -40,7 +40,7 @@ impl<'a> Stream<'a> {
                     self.written.fetch_add(written as u64, Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Another process that shares the pipe or the terminal has made it so.
+                // Another process that shares the pipe or the terminal has made it non-blocking.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room()?,
                 Err(error) => return Err(error),
             }

@@ -12,7 +12,7 @@ const PIECE: usize = 64 << 10;
 /// The streams, and the bytes that are not written to standard output yet.
 pub(super) struct Writer<'a> {
     stdout: Option<Stream<'a>>,
-    /// If standard error takes no more, that cannot be reported anywhere.
+    /// `None` if it takes no more, which cannot be reported anywhere.
     stderr: Option<Stream<'a>>,
     piece: Vec<u8>,
     trouble: Option<Trouble>,
@@ -30,7 +30,7 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// Writes an output, or keeps it together with others until [`flush`](Self::flush).
+    /// Writes an output, or keeps it with others until [`flush`](Self::flush).
     pub(super) fn write(&mut self, output: &Output) {
         let tag = output.tag.as_deref();
         put(&mut self.piece, &output.stdout, tag, |piece| {
@@ -87,7 +87,7 @@ fn write_all(stream: &mut Option<Stream<'_>>, content: &[u8]) -> io::Result<()> 
     written
 }
 
-/// Adds content to a piece, each line behind the tag and a tab if there is one, and writes the piece when it is full.
+/// Adds content to a piece, each line after the tag and a tab if there is a tag, and writes the piece when it is full.
 fn put(piece: &mut Vec<u8>, content: &[u8], tag: Option<&[u8]>, mut write: impl FnMut(&[u8])) {
     let mut add = |piece: &mut Vec<u8>, content: &[u8]| {
         if piece.len() + content.len() > PIECE {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_a_piece_comes_whole() {
+    fn content_longer_than_a_piece_is_written_whole() {
         let long = vec![b'x'; 3 * PIECE];
         assert_eq!(written(&long, None), long);
         assert_eq!(written(&long, Some(b"a")), [b"a\t", &long[..], b"\n"].concat());

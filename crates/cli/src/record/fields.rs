@@ -1,4 +1,4 @@
-//! The fields of a unit, for templates, and its text in the form that others may see.
+//! The fields of a unit, for templates, and its text in a form that is safe to show.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::file::template::{Field, Fields};
 use crate::group::Group;
 use crate::web_url;
 
-/// The value of `{name}` for a URL whose path ends with a slash or is missing, as download programs choose it.
+/// The value of `{name}` for a URL whose path ends with a slash or is missing, as in common download programs.
 const INDEX_NAME: &[u8] = b"index.html";
 
 impl Record {
@@ -22,7 +22,7 @@ impl Record {
         web_url::server_of(self.line_text()?)
     }
 
-    /// The text as it may be shown to others: a URL without its credentials.
+    /// The text in a form that is safe to show: a URL without its credentials.
     pub(crate) fn shown_text(&self) -> Cow<'_, [u8]> {
         if let (Some(stage), Some(parent)) = (&self.rare.copy, &self.parent) {
             return [&parent.shown_text(), format!(", copy for {stage}").as_bytes()].concat().into();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_has_no_host() {
+    fn a_text_that_is_not_a_url_has_no_host() {
         for line in ["", "example.com/a", "http:///a", "://h/", "a b://h/", "http://"] {
             assert!(Record::line(line.into()).field(&Field::Host).is_none(), "{line}");
         }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn size_is_the_files_and_else_the_payloads() {
+    fn size_is_that_of_the_file_or_else_of_the_payload() {
         let mut record = Record::line(b"x".to_vec());
         record.payload = vec![0; 7].into();
         assert_eq!(field(&record, &Field::Size), "7");

@@ -8,7 +8,7 @@ impl Record {
         Self { text: items.into(), origin: Origin::Group, ..Self::default() }
     }
 
-    /// Several lines with their ends, each of which is `ending`.
+    /// Several lines, each with its ending, `ending`.
     pub(crate) fn block(lines: Vec<u8>, ending: u8) -> Self {
         Self { text: lines.into(), origin: Origin::Block(ending), ..Self::default() }
     }

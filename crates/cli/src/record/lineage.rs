@@ -1,4 +1,4 @@
-//! Units made from other units: pieces, copies and groups, and the dead letters that are retried with them.
+//! Units that are made from other units (pieces, copies and groups), and the dead letters that are retried with them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -36,13 +36,13 @@ pub(crate) enum PieceText {
 
 /// The unit of which other units are pieces, without its payload.
 ///
-/// One worker makes pieces while others drop them, and each piece holds a counted reference to its unit. So the pieces
-/// share the unit in [groups](Self::apart), each group with its own count; with a single count, its cache line would
-/// move between cores for every piece.
+/// One worker makes pieces while others drop them, and each piece has a counted reference to its unit. With a single
+/// count, its cache line would move between cores for every piece. So the pieces form [groups](Self::apart), each with
+/// a count of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Parent(Arc<Shared>);
 
-/// The pieces of one group count their references here.
+/// The count that the pieces of one group share.
 #[derive(Debug)]
 struct Shared {
     unit: Arc<Record>,
@@ -67,13 +67,13 @@ impl Deref for Parent {
     }
 }
 
-/// The pieces of a unit that a retry runs, in the order of the [ways](Record::parts) from the unit to them.
+/// The pieces of a unit that a retry runs, in the order of the [paths](Record::parts) from the unit to them.
 pub(crate) type Wanted = [WantedPiece];
 
 /// A piece that a retry runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WantedPiece {
-    /// The way from the unit to the piece.
+    /// The path from the unit to the piece.
     pub parts: Vec<u64>,
     /// Its dead letter.
     pub letter: usize,
@@ -132,10 +132,10 @@ impl Record {
         };
         let mut rare = Rare::default();
         if copy.is_some() {
-            // The facts found out about the unit are true of a copy as well.
+            // Facts about the unit are also true of its copy.
             (rare.copy, rare.blake3, rare.sha256) = (copy, parent.rare.blake3, parent.rare.sha256);
         }
-        // The content may be private, as the content of its parent is.
+        // The content may be as private as that of the parent.
         let (level, mode) = (parent.level + 1, parent.mode);
         let parent = Some(parent.clone());
         Self { text, origin, parent, part, level, mode, rare, ..Self::default() }
@@ -165,14 +165,14 @@ impl Record {
         Self { text, rel_at, origin, parent, part, level, rare, ..Self::default() }
     }
 
-    /// A group without members, for `first` and other units. If they are pieces `of_family`, the group stands for the
-    /// unit from which they were split.
+    /// A group without members, for `first` and other units. With `of_family`, they are pieces, and the group
+    /// represents the unit from which they were split.
     pub(crate) fn of_group(first: &Self, of_family: bool, key: Option<Vec<u8>>) -> Self {
         let text = key.clone().unwrap_or_default().into();
         let group = |record: Self| {
             // A group of pieces of another group keeps the members of that other group.
             let group = record.group.as_ref().map_or_else(|| Group::new(key), |whole| whole.of_pieces());
-            // Changes made to the unit that the group stands for were not made to the group.
+            // The group is a new unit: no op has changed it, and no filter has tested it.
             Self { group: Some(Box::new(group)), done_by: 0, filtered: false, ..record }
         };
         let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
@@ -230,12 +230,12 @@ impl Record {
         self.group.as_deref_mut()
     }
 
-    /// Whether this unit is a group that stands for no other unit.
+    /// Whether this unit is a group that represents no other unit.
     pub(crate) fn is_gathered(&self) -> bool {
         self.origin == Origin::Gathered
     }
 
-    /// The group that this unit is, or of which it is a piece, if that group stands for no other unit.
+    /// The group that this unit is, or of which it is a piece, if that group represents no other unit.
     pub(crate) fn gathered_whole(&self) -> Option<&Self> {
         self.line_of_descent().find(|record| record.is_gathered())
     }
@@ -252,17 +252,17 @@ impl Record {
         self.rare.letter.into_iter().chain(self.group.iter().flat_map(|group| group.letters()))
     }
 
-    /// Its number among the pieces of the unit from which it was split, from 1; 0 if it was not split from any.
+    /// Its number among the pieces of the unit from which it was split, from 1; 0 if it is not a piece.
     pub(crate) fn part(&self) -> u64 {
         self.part
     }
 
-    /// The source's unit: the one that this unit is, or of which it is a piece.
+    /// The unit of the source that this unit is, or of which it is a piece.
     pub(crate) fn whole(&self) -> &Self {
         self.line_of_descent().last().unwrap_or(self)
     }
 
-    /// The unit itself, then the one of which it is a piece, and so on.
+    /// The unit itself, then the unit of which it is a piece, and so on.
     fn line_of_descent(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |record| record.parent.as_deref())
     }
@@ -282,7 +282,7 @@ impl Record {
         }
     }
 
-    /// The way from the unit that the source gave to this piece: its number among the pieces at each split.
+    /// The path from the unit of the source to this piece: its number among the pieces at each split.
     pub(crate) fn parts(&self) -> Vec<u64> {
         let mut parts: Vec<u64> =
             self.line_of_descent().take_while(|record| record.parent.is_some()).map(|record| record.part).collect();
@@ -292,7 +292,7 @@ impl Record {
 
     /// The number of the last piece made from this unit, in this run or an earlier one.
     pub(crate) fn brought_out(&self) -> Option<u64> {
-        // Relaxed: the stage that counts the pieces has handed the unit over since then.
+        // Relaxed: the unit has left the stage that counts its pieces, which orders the stores before this load.
         self.rare.pieces.as_ref().map(|pieces| pieces.last.load(Ordering::Relaxed).max(self.rare.passed))
     }
 
@@ -304,7 +304,7 @@ impl Record {
         }
     }
 
-    /// Whether this group stands for a unit that has a dead letter itself, or has a piece with one.
+    /// Whether this group represents a unit that has a dead letter itself, or a piece with one.
     pub(crate) fn lacks_a_piece_with_a_letter(&self) -> bool {
         // Relaxed: see `note_letter`.
         let pieces = self.group.as_ref().and_then(|group| group.pieces());

@@ -1,5 +1,5 @@
-//! The facts that only few units have. They are stored apart to keep the other units small, since a unit is moved
-//! several times on its way.
+//! The facts that only few units have. They are stored apart to keep records small, since a record is moved several
+//! times on its way through the flow.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct RareFacts {
     pub sha256: Option<[u8; 32]>,
     /// The fields that `set` stages have set, by name. There are few of them.
     pub(super) set: Vec<(String, Vec<u8>)>,
-    /// The URL to which redirects have led a request that is not done yet.
+    /// The URL to which redirects have led so far, for a request that is not done yet.
     #[cfg(feature = "http")]
     pub hop: Option<Box<Hop>>,
     /// The stage for which this unit is a copy.
@@ -32,9 +32,9 @@ pub(crate) struct RareFacts {
     pub pieces: Option<Arc<PiecesSoFar>>,
     /// In a retry: the number of the last piece that an earlier run has made from this unit.
     pub passed: u64,
-    /// The pieces that a retry runs; `None`: all.
+    /// The pieces that a retry runs; `None` means all.
     pub wanted: Option<Arc<Wanted>>,
-    /// Why the source could not produce this unit, which the first stage then gives up on.
+    /// The reason why the source could not produce this unit. The first stage then fails it.
     pub fault: Option<String>,
 }
 

@@ -1,8 +1,7 @@
 //! Reads a file of dead letters in order to run their units again.
 //!
-//! The file is read three times, line by line, so that the memory does not depend on the number of letters: once to
-//! check the whole file before anything runs, once as the source of the retry, and once to keep the letters that the
-//! retry did not reach.
+//! The file is read three times, line by line, so that it is never in memory as a whole: once to check all of it before
+//! anything runs, once as the source of the retry, and once to keep the letters that the retry did not reach.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -23,7 +22,7 @@ use serde_json::value::RawValue;
 use super::origin::Origin;
 use crate::record::WantedPiece;
 
-/// Why a file of dead letters cannot be retried. Nothing has been run.
+/// The reason why a file of dead letters cannot be retried. Nothing has been run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LettersError {
     /// The file cannot be read.
@@ -53,10 +52,10 @@ pub(crate) enum LettersError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The letters come from several runs, other than retries of one.
+    /// The letters come from several runs that are not retries of one run.
     #[error(
         "{}:{line} comes from another run than the letters before it: retry the letters of each in a file of their own",
         shown::path(path)
@@ -105,10 +104,10 @@ pub(crate) struct Again {
     pub text: Vec<u8>,
     /// Whether it is a group of items.
     pub is_group: bool,
-    /// For a file of a walk: where in its path the part below the walked folder starts.
+    /// For a file of a walk: the offset in its path of the part below the walked folder.
     pub rel_from: Option<usize>,
-    /// The pieces of the unit that are to run again, in order and each with its letter; if there are none, the unit
-    /// itself is.
+    /// The pieces of the unit that run again, in order, each with its letter. If there are none, the unit itself runs
+    /// again.
     pub wanted: Vec<WantedPiece>,
     /// The number of the last piece that an earlier run has made from the unit.
     pub after: u64,
@@ -117,8 +116,8 @@ pub(crate) struct Again {
 /// Letters that can be retried: at least one, and all from one run and its retries.
 #[derive(Debug)]
 pub(crate) struct Letters {
-    /// The file, open for as long as the letters are retried. Its lock keeps other retries from running the same units;
-    /// the lock ends with the process, however that ends.
+    /// The file, open for as long as the letters are retried. Its lock keeps other retries from running the same units.
+    /// The kernel releases the lock however the process ends.
     lock: File,
     source: File,
     rest: File,
@@ -214,15 +213,15 @@ impl Letters {
         &self.origin
     }
 
-    /// Returns the units in the order of their admission, for one pass. With `whole`, a letter of a piece stands for
-    /// its whole unit, and a unit comes once for all its letters: one of these letters stays until the unit has ended,
-    /// and the others are settled at once.
+    /// Returns the units in the order of their admission, for one pass. With `whole`, a letter of a piece makes its
+    /// whole unit run again, and a unit is returned once for all its letters. One of these letters stays until the unit
+    /// has ended; the others are settled at once.
     ///
     /// # Errors
     /// The errors of the system.
     pub(crate) fn source(&self, whole: bool) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
         let lines = lines(self.source.try_clone()?).enumerate();
-        // All lines were read and parsed before.
+        // `open` has already read and parsed all lines.
         let done = self.marker();
         let runs = self.runs.clone();
         let units = lines.filter_map(move |(index, (_, line))| {
@@ -240,30 +239,30 @@ impl Letters {
         .flatten())
     }
 
-    /// Marks a letter because its unit was retired or has died again; returns whether it was not marked before.
+    /// Marks a letter because its unit was retired or has died again. Returns `false` if it was marked already.
     pub(crate) fn mark(&self, letter: usize) -> bool {
-        // Relaxed: the count of the remaining letters orders it.
+        // Relaxed: the count of the remaining units orders the marks.
         self.done.get(letter).is_some_and(|done| !done.swap(true, Ordering::Relaxed))
     }
 
     /// Marks each letter because its unit was retired or has died again.
     pub(crate) fn marker(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let done = Arc::clone(&self.done);
-        // Relaxed: the flow's end, which comes before `rest`, orders it.
+        // Relaxed: the end of the flow orders the marks before the reads in `rest`.
         move |letter| done[letter].store(true, Ordering::Relaxed)
     }
 
-    /// Marks a letter whose piece could not be found because the unit that contains the piece has died: the letter
-    /// stays.
+    /// Marks a letter whose piece could not be found because the unit that contains the piece has died. The letter is
+    /// kept.
     pub(crate) fn missing(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let missed = Arc::clone(&self.missed);
-        // Relaxed: the flow's end, which comes before `rest`, orders it.
+        // Relaxed: the end of the flow orders the marks before the reads in `rest`.
         move |letter| missed[letter].store(true, Ordering::Relaxed)
     }
 
-    /// Returns the lines that must be kept, each without its [`head`], for one pass: the letters about things that the
-    /// source could not read, those of pieces that were not found and, unless the retry is `complete`, those whose
-    /// units were not run to an end.
+    /// Returns the lines that must be kept, each without its [`head`], for one pass. These are the letters about things
+    /// that the source could not read and those of pieces that were not found. Unless the retry is `complete`, they
+    /// include the letters whose units did not run to an end.
     ///
     /// # Errors
     /// The errors of the system.
@@ -286,9 +285,9 @@ pub(super) fn is_left(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| is_locked_alone(&file, path).unwrap_or(false))
 }
 
-/// Locks a file of letters. `false`: another process has locked it, or had locked it and put another file in its place.
+/// Locks a file of letters. Returns `false` if another process has locked the file, or has replaced it meanwhile.
 fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
-    // Where the file system has no locks, retries cannot be told apart.
+    // If the file system has no locks, concurrent retries cannot be detected.
     if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         return Ok(false);
     }
@@ -296,11 +295,12 @@ fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
     Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))
 }
 
-/// The number of letters among which pieces of one unit are found, so that the unit is opened once for all of them.
+/// The number of letters that are searched for further pieces of a unit, so that the unit is split once for all of
+/// them.
 const TOGETHER: usize = 1 << 16;
 
-/// Returns the units in the order of their keys, if no unit comes more than [`TOGETHER`] places too late: letters are
-/// written as units fail, and units that were in flight together may have failed in any order.
+/// Returns the units in the order of their keys, provided that no unit comes more than [`TOGETHER`] positions too late.
+/// Letters are written when units fail, and units that were in flight together may fail in any order.
 fn in_order<K: Ord>(units: impl Iterator<Item = (K, Again)>) -> impl Iterator<Item = Again> {
     let mut units = units.fuse();
     let mut waiting = BTreeMap::new();
@@ -338,8 +338,8 @@ fn by_unit(letters: Vec<Again>) -> Vec<Again> {
     units
 }
 
-/// The units of these letters, each whole and once. Several units may have the same text: their number is that of the
-/// letters of whole units, or of the letters of the same piece.
+/// The whole units of these letters, each once. Several units may have the same text; there are as many as there are
+/// letters of whole units with that text, or letters of the same piece.
 fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Vec<Again> {
     #[derive(Default)]
     struct Alike {
@@ -374,24 +374,24 @@ fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Ve
     units.into_iter().map(|letter| Again { wanted: Vec::new(), after: 0, ..letter }).collect()
 }
 
-/// The lines of a file with their numbers, from 1, except blank ones: a run leaves a blank line where it could not
-/// truncate a part of a letter.
+/// The lines of a file with their numbers, from 1. Blank lines are skipped: a run leaves one where it could not remove
+/// a part of a letter.
 fn lines(file: File) -> impl Iterator<Item = (usize, io::Result<Vec<u8>>)> {
     let lines = (1..).zip(BufReader::new(file).split(b'\n'));
     lines.filter(|(_, line)| !line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()))
 }
 
-/// The beginning of a letter of that run.
+/// The beginning of each letter of a run.
 pub(crate) fn head(run: &str, started: u64) -> String {
     format!("{{\"run\":{},\"started\":{started},", serde_json::Value::from(run))
 }
 
-/// A letter without its head; if another program has written the letter, its members may be in another order.
+/// A letter without its head. If another program has rewritten the letter, its members may be in another order.
 fn without_head(line: &[u8], letter: &Letter) -> Vec<u8> {
     if let Some(rest) = line.strip_prefix(head(&letter.run, letter.started).as_bytes()) {
         return rest.to_owned();
     }
-    // The values stay unparsed text, as values of unknown members do when a letter is read.
+    // The values stay unparsed text.
     let members: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(line);
     let mut members = members.expect("a letter is an object of JSON");
     members.remove("run");
@@ -412,7 +412,7 @@ fn parse(line: &[u8]) -> Result<Letter, String> {
     })
 }
 
-/// The unit of a letter; `None` if there is none.
+/// The unit of a letter; `None` if the letter has no unit.
 fn again(letter: &Letter, index: usize) -> Result<Option<Again>, String> {
     let is_file = letter.path.is_some();
     let (text, hex) = match is_file {

@@ -1,13 +1,13 @@
-//! Runs dead letters again in the run that wrote them, while it goes on.
+//! Runs dead letters again while the run that wrote them continues.
 //!
 //! The letters so far are [set apart](DeadLetters::set_apart) in a file of their own, and a thread sends their units
-//! into the flow beside its source: a *round*. Units that die again get letters in the run's file, as any unit does. A
-//! round ends with the last of its units, and its file is then removed. If the run is over before that, letters whose
-//! units were not run to an end go back into the run's file. So each unit has one letter or none. If the process is
-//! killed, the files of unfinished rounds stay, for `millstream retry`: a unit may then run once more than necessary,
-//! but none is lost.
+//! into the flow, in addition to its source. This is a *round*. Units that die again get letters in the run's file, as
+//! any unit does. A round ends when the last of its units ends, and its file is then removed. If the run ends first,
+//! letters whose units did not run to an end go back into the run's file. So each unit has at most one letter. If the
+//! process is killed, the files of unfinished rounds stay for `millstream retry`: a unit may then run once more than
+//! necessary, but none is lost.
 //!
-//! A unit can start over only if the flow has kept nothing of its first pass. The letters of a flow that splits or
+//! A unit can start over only if the flow keeps nothing of its first pass. So the letters of a flow that splits or
 //! gathers units, or that drops units whose text it has seen, can be run again only when the flow is over.
 
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ use crate::shell_word::quoted;
 use crate::source;
 
 /// The time for which a request waits until the letters are set apart. A rename is quick, but a file system that does
-/// not answer must not hold up other requests.
+/// not answer must not delay other requests.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Marks a letter, by its number in its file.
@@ -46,7 +46,7 @@ type Marker = Box<dyn Fn(usize) + Send + Sync>;
 pub(crate) struct Marks(RwLock<Vec<(usize, Marker)>>);
 
 impl Marks {
-    /// Letters that are about to be retried: the number of the first one.
+    /// Adds letters that are about to be retried; returns the number of the first one.
     pub(crate) fn add(&self, letters: &Letters) -> usize {
         self.add_marker(letters.count(), Box::new(letters.marker()))
     }
@@ -58,7 +58,7 @@ impl Marks {
         first
     }
 
-    /// The unit of a letter was retired, or has died again.
+    /// Marks a letter because its unit was retired or has died again.
     pub(crate) fn settle(&self, letter: usize) {
         let marks = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let place = marks.partition_point(|(end, _)| *end <= letter);
@@ -95,7 +95,7 @@ pub(crate) struct Parts {
     pub(crate) letters: Arc<DeadLetters>,
     pub(crate) marks: Arc<Marks>,
     pub(crate) control: Control,
-    /// Gives units their places, in a flow that prints in order.
+    /// Gives units their positions, in a flow that prints in order.
     pub(crate) printer: Option<Arc<Printer>>,
     pub(crate) say: Say,
 }
@@ -110,8 +110,8 @@ struct Inner {
     gate: OnceLock<Submitter<Record, Record>>,
     /// Whether a thread sends units.
     busy: AtomicBool,
-    /// The numbers of letters that were set apart, of those that are in the run's file again, and of units that were
-    /// sent.
+    /// The number of letters that were set apart, the number of those that went back into the run's file, and the
+    /// number of units that were sent.
     taken: AtomicU64,
     kept: AtomicU64,
     sent: AtomicU64,
@@ -121,7 +121,7 @@ struct Inner {
 #[derive(Default)]
 struct State {
     thread: Option<JoinHandle<()>>,
-    /// The rounds that have not ended. The thread that takes one out puts its letters back.
+    /// The rounds that have not ended. The thread that removes a round from this list puts its letters back.
     rounds: Vec<Arc<Round>>,
     is_over: bool,
 }
@@ -132,14 +132,14 @@ struct Round {
     apart: Apart,
     /// Whether every unit was sent.
     is_sent: AtomicBool,
-    /// The number of units that have not ended, plus one until every unit is sent.
+    /// The number of units that have not ended, plus one until all units have been sent.
     left: AtomicUsize,
 }
 
 impl Round {
     /// Counts one unit as ended; returns whether it was the last.
     fn ends_one(&self) -> bool {
-        // Acquire and release: the last one sees the marks of all others.
+        // Acquire and release: the thread that ends the last unit sees the marks of all others.
         self.left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
@@ -162,7 +162,7 @@ pub(crate) struct Facts {
 pub(crate) struct RanAgain {
     /// The number of letters that were run again.
     pub(crate) taken: u64,
-    /// The number of those whose units were not run to an end, and which are in the run's file again.
+    /// The number of those that went back into the run's file, because their units did not run to an end.
     pub(crate) kept: u64,
 }
 
@@ -172,8 +172,8 @@ impl RanAgain {
         self.taken.saturating_sub(self.kept)
     }
 
-    /// The number of dead units, from the number of deaths: a unit that ran again has either died once more or is
-    /// alive.
+    /// The number of dead units, given the number of deaths: a unit that ran again counts as dead only if it died
+    /// again.
     pub(crate) fn still_dead(self, died: u64) -> u64 {
         (died + self.kept).saturating_sub(self.taken)
     }
@@ -200,12 +200,12 @@ impl Readmission {
         }))
     }
 
-    /// Notes that the flow has started, and takes units here.
+    /// Notes that the flow has started and takes units at `gate`.
     pub(crate) fn open(&self, gate: Submitter<Record, Record>) {
         let _ = self.0.gate.set(gate);
     }
 
-    /// The number of units that have come in beside the source.
+    /// The number of units that were sent into the flow in addition to the source.
     pub(crate) fn sent(&self) -> u64 {
         // Relaxed: a number to be shown.
         self.0.sent.load(Ordering::Relaxed)
@@ -278,8 +278,8 @@ impl Readmission {
         }
     }
 
-    /// Ends the rounds because the flow is over; `complete` says whether every unit that it took has left it. Letters
-    /// whose units were not run to an end go back into the run's file.
+    /// Ends the rounds because the flow is over. `complete` says whether every unit that the flow took has left it.
+    /// Letters whose units did not run to an end go back into the run's file.
     pub(crate) fn finish(&self, complete: bool) -> RanAgain {
         let inner = &*self.0;
         let thread = {
@@ -288,7 +288,7 @@ impl Readmission {
             state.thread.take()
         };
         if let Some(thread) = thread {
-            // The flow takes no more, so the thread ends.
+            // The flow takes no more units, so the thread ends.
             let _ = thread.join();
         }
         let rounds = std::mem::take(&mut inner.state().rounds);
@@ -328,7 +328,7 @@ impl Inner {
             Ok(None) => return drop(tell.send(Err("there are none any more".to_owned()))),
             Err(error) => return drop(tell.send(Err(error.to_string()))),
         };
-        // A client that does not wait any longer needs no answer.
+        // A client that no longer waits needs no answer.
         let _ = tell.send(Ok(letters));
         let letters = match Letters::open_own(&apart.path) {
             Ok(Some(letters)) => letters,
@@ -361,7 +361,7 @@ impl Inner {
 
     /// Marks a letter of the round, and ends the round with the last one.
     fn marker(self: &Arc<Self>, round: &Arc<Round>) -> Marker {
-        // The marks are part of the value to which they point.
+        // Weak references, since the value to which they point owns the marks.
         let (inner, round) = (Arc::downgrade(self), Arc::downgrade(round));
         Box::new(move |letter| {
             if let (Some(inner), Some(round)) = (inner.upgrade(), round.upgrade())
@@ -373,7 +373,7 @@ impl Inner {
         })
     }
 
-    /// Ends the round: every unit of it has ended.
+    /// Ends the round, of which every unit has ended.
     fn end(&self, round: &Arc<Round>) {
         let mut state = self.state();
         let place = state.rounds.iter().position(|other| Arc::ptr_eq(other, round));
@@ -401,7 +401,7 @@ impl Inner {
         sent
     }
 
-    /// Puts back the letters whose units were not run to an end, and removes the file of the round.
+    /// Puts back the letters whose units did not run to an end, and removes the file of the round.
     fn put_back(&self, round: &Round, complete: bool) {
         let letters = &self.parts.letters;
         let refused = letters.tally().refused;

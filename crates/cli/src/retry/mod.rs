@@ -169,7 +169,8 @@ fn say(args: &RetryArgs, message: &str) {
     }
 }
 
-/// The only file of dead letters in a folder; without any, the file of the letters that a killed run was running again.
+/// The only file of dead letters in a folder. If there is none, the file of letters that a killed run was running
+/// again.
 fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
     let is_file = |name: &[u8]| name.ends_with(ENDING.as_bytes());
     let mut files = named(folder, is_file);

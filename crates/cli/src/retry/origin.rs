@@ -15,7 +15,7 @@ use crate::args::{FlowArgs, RunArgs};
 /// A flow with everything that the command line filled into it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The [first run](first_of): the one that a chain of retries goes back to.
+    /// The [first run](first_of), with which a chain of retries began.
     pub first: String,
     /// The flow file's absolute path.
     pub flow: Bytes,
@@ -24,7 +24,7 @@ pub(crate) struct Origin {
     pub flow_text: Option<String>,
     /// The BLAKE3 hash of the flow's text.
     pub flow_blake3: String,
-    /// The folder at which the run's relative paths start.
+    /// The folder to which the run's paths are relative.
     pub dir: Bytes,
     /// The parameters that were given with `-p`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -119,7 +119,7 @@ impl Origin {
         Self { flow_blake3: hash(text), ..self.clone() }
     }
 
-    /// Whether both belong to one run or to retries of it; the flow file may have changed in between.
+    /// Whether both belong to one run or its retries; the flow file may have changed in between.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
         let Self { first, flow, flow_text: _, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } =
             self;
@@ -132,7 +132,7 @@ impl Origin {
     }
 }
 
-/// The unique name of a run of this process. A process number alone is not enough, since numbers are reused.
+/// The unique name of a run of this process. The process id alone is not enough, since ids are reused.
 pub(crate) fn first_of(run: &str) -> String {
     format!("{run}-{}", token())
 }

@@ -56,7 +56,7 @@ impl<R: Read> Iterator for Blocks<R> {
     }
 }
 
-/// The blocks of a file, or the one record that says why it cannot be read.
+/// The blocks of a file, or a single record that says why the file cannot be read.
 pub(super) fn of_file(path: &Path, null: bool, size: usize) -> Box<dyn Iterator<Item = Record> + Send> {
     match File::open(path) {
         Ok(file) => Box::new(Blocks::new(file, path.display().to_string(), null, size)),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_takes_no_other_line_with_it() {
+    fn a_line_that_is_too_long_costs_no_other_line() {
         let long = super::MAX_LINE_BYTES + 100;
         let input = [b"one\n".to_vec(), vec![b'x'; long], b"\ntwo\n".to_vec()].concat();
         let units: Vec<_> = Blocks::new(&input[..], "test".to_owned(), false, 8).collect();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_breaks_off_is_one_unit_that_says_so() {
+    fn an_error_of_the_input_is_one_unit_with_a_fault() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

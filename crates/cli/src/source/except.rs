@@ -1,4 +1,5 @@
-//! Exceptions of a walk: folders and files below its root, named in the flow file by any path that leads to them.
+//! Exceptions from a walk: folders and files below its root. The flow file may name them by any path that leads to
+//! them.
 //!
 //! Without them, a flow that writes into the folder that it walks would process its own results.
 
@@ -18,7 +19,7 @@ impl Except {
     /// Keeps those of `paths` that lie below `root`. The root exists; the paths need not exist yet.
     ///
     /// # Errors
-    /// The place of the root, or the working folder, cannot be determined.
+    /// The location of the root, or the working folder, cannot be determined.
     pub(super) fn below(root: &Path, paths: &[PathBuf]) -> io::Result<Self> {
         if paths.is_empty() {
             return Ok(Self { rels: Vec::new() });
@@ -44,7 +45,7 @@ impl Except {
     }
 }
 
-/// The place of `path`: links are resolved as far as the path exists, and the rest is taken as it is written.
+/// The location of `path`: links are resolved as far as the path exists, and the remainder is taken as it is written.
 fn place(path: &Path) -> io::Result<PathBuf> {
     let mut existing = std::path::absolute(path)?;
     let mut rest: Vec<OsString> = Vec::new();
@@ -76,7 +77,7 @@ mod tests {
     use super::Except;
 
     #[test]
-    fn what_lies_below_is_left_out_and_its_namesakes_are_not() {
+    fn paths_below_are_left_out_and_their_namesakes_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let except = Except::below(folder.path(), &[folder.path().join("out"), folder.path().join("a/b")]).unwrap();
         for (rel, covered) in
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_elsewhere_leaves_nothing_out() {
+    fn a_path_elsewhere_leaves_nothing_out() {
         let folder = tempfile::tempdir().unwrap();
         let parent = folder.path().parent().unwrap().to_owned();
         let except = Except::below(folder.path(), &[parent, PathBuf::from("/nowhere")]).unwrap();

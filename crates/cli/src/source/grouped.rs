@@ -5,7 +5,7 @@ use crate::record::Record;
 /// See the [module](self).
 pub(super) struct Grouped<I> {
     items: I,
-    /// Items of a unit; the last unit may have fewer.
+    /// The number of items of a unit; the last unit may have fewer.
     size: usize,
     /// A fault of the source, found while a group was gathered.
     fault: Option<Record>,
@@ -54,7 +54,7 @@ impl<I: Iterator<Item = Record>> Iterator for Grouped<I> {
     }
 }
 
-/// The item, which cannot be one of a group if it has a zero byte in it: that would make two of it.
+/// The item, with a fault if it contains a zero byte, which would make it two items of a group.
 fn whole(item: Record) -> Record {
     if item.rare.fault.is_none() && item.text().contains(&0) {
         return item.with_fault("it contains a zero byte, which a group has between its items");

@@ -1,5 +1,5 @@
-//! Entries that a walk has found and that are not units: links, pipes, empty folders. A copy made from the walk's units
-//! lacks them.
+//! Entries of a walk that are not units: links, pipes, empty folders. A copy that is made from the walk's units lacks
+//! them, so they are reported.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +17,7 @@ pub(crate) struct LeftOut {
 }
 
 impl LeftOut {
-    /// An entry of a folder that is neither a file nor a folder.
+    /// Counts an entry that is neither a file nor a folder.
     pub(super) fn entry(&self, kind: FileType) {
         let count = match kind {
             FileType::Symlink => &self.links,
@@ -29,7 +29,7 @@ impl LeftOut {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A folder in which the walk finds no entry.
+    /// Counts a folder in which the walk finds no entry.
     pub(super) fn empty_folder(&self) {
         self.empty_folders.fetch_add(1, Ordering::Relaxed);
     }

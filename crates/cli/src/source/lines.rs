@@ -1,9 +1,9 @@
 //! `lines`: one unit for each line of a file or of standard input.
 //!
-//! Lines are read on demand, and at most a kilobyte of short ones is held, so the memory does not depend on the length
-//! of the input. A line is bytes up to a newline (a carriage return before it belongs to the ending) or up to a NUL
-//! byte; the last one needs no ending. A line longer than [`MAX_LINE_BYTES`] is not kept: a record that says so takes
-//! its place, and the next line is read as usual.
+//! Lines are read on demand, and at most a kilobyte of short lines is read ahead, so the memory does not depend on the
+//! length of the input. A line consists of the bytes up to a newline (a carriage return before it belongs to the
+//! ending) or up to a NUL byte; the last line needs no ending. A line longer than [`MAX_LINE_BYTES`] is not kept: a
+//! record with a fault replaces it, and the next line is read as usual.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,8 +19,8 @@ pub(super) const MAX_LINE_BYTES: usize = 16 << 20;
 /// The number of bytes requested from the operating system at once.
 const READ: usize = 64 << 10;
 
-/// The maximum number of bytes of lines that share a block of memory: a unit with one of these lines keeps at most this
-/// many bytes from being freed.
+/// The size of a block of memory that short lines share. A unit with one of these lines keeps at most this many bytes
+/// from being freed.
 const BLOCK: usize = 1 << 10;
 
 /// The number of bytes that the record of an overlong line shows.
@@ -65,7 +65,7 @@ impl<R: Read> Lines<R> {
     /// The errors of the input; there are no more lines then.
     fn try_next(&mut self) -> io::Result<Option<(Vec<u8>, Option<String>)>> {
         self.buffer.clear();
-        // One byte more than the longest line with an ending of two bytes, so that an overlong line can be recognised.
+        // The longest line, an ending of two bytes, and one more byte, by which an overlong line is recognised.
         let most = self.longest as u64 + 3;
         if self.reader.by_ref().take(most).read_until(self.ending, &mut self.buffer)? == 0 {
             return Ok(None);
@@ -78,8 +78,8 @@ impl<R: Read> Lines<R> {
             return Ok(Some((line.to_vec(), None)));
         }
         if length <= self.longest {
-            // The line is moved rather than copied: a copy would exist twice for a moment, and the buffer would stay as
-            // large as the longest line.
+            // The line is moved rather than copied: with a copy, it would be in memory twice for a moment, and the
+            // buffer would stay as large as the longest line.
             let mut line = std::mem::take(&mut self.buffer);
             line.truncate(length);
             line.shrink_to_fit();
@@ -116,7 +116,7 @@ impl<R: Read> Lines<R> {
         Ok(Some((line, None)))
     }
 
-    /// Makes a block of the whole lines that have been read from the input and fit, if none of them could be overlong.
+    /// Makes a block of the whole lines in the reader's buffer that fit into it, if none of them could be overlong.
     /// Returns whether there is more input.
     fn read_block(&mut self) -> io::Result<bool> {
         if self.longest < BLOCK {
@@ -124,7 +124,7 @@ impl<R: Read> Lines<R> {
         }
         let read = loop {
             match self.reader.fill_buf() {
-                // Borrowed again below, because the borrow would last for the whole loop otherwise.
+                // The buffer is borrowed again, because this borrow would otherwise last for the whole loop.
                 Ok(_) => break self.reader.buffer(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -171,7 +171,7 @@ impl<R: Read> Iterator for Lines<R> {
     }
 }
 
-/// The lines of a file, or the one record that says why it cannot be read.
+/// The lines of a file, or a single record that says why the file cannot be read.
 pub(super) fn of_file(path: &Path, null: bool) -> Box<dyn Iterator<Item = Record> + Send> {
     match File::open(path) {
         Ok(file) => Box::new(Lines::new(file, path.display().to_string(), null)),

@@ -1,10 +1,10 @@
 //! The folders that a walk has entered through symbolic links.
 //!
 //! If links are followed, a tree of a few folders can have more paths than any program could walk: a chain of twenty
-//! folders, each with two links to the next, has a million. So a folder is entered through at most one link. Every
-//! further link to the folder is a fault, which says where the folder's files are found. So there are at most as many
-//! faults as links, and the number of ways to a folder is at most its depth. Through its own name a folder is always
-//! entered.
+//! folders, each with two links to the next, has a million. So a folder is entered through at most one link, in
+//! addition to its own name. Every further link to the folder is a fault, which says through which link the folder's
+//! files are found. Thus there are at most as many faults as links, and the number of paths to a folder is at most its
+//! depth.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,9 +1,9 @@
 //! The sources of units, one per file.
 //!
-//! [`open`] gives an iterator of [`Record`]s, which the flow's workers pull when there is room for them. A problem that
-//! is known before the first unit (an INPUT that does not exist) is an error of the command; a later one (a folder that
-//! cannot be read) becomes a record with a [`fault`](Record::fault), so that it is counted and reported like any other
-//! unit that fails.
+//! [`open`] returns an iterator of [`Record`]s, which the flow's workers pull when the flow has room. A problem that
+//! shows before the first unit (an INPUT that does not exist) is an error of the command. A later problem (a folder
+//! that cannot be read) becomes a record with a [`fault`](Record::fault), which is counted and reported like any other
+//! failed unit.
 
 mod args;
 mod blocks;
@@ -61,14 +61,15 @@ pub(crate) enum SourceError {
     },
 }
 
-/// If the missing file looks like an address: how to give an address to an option whose value is optional.
+/// If the name of a missing file looks like an address: advice on how to pass an address to an option whose value is
+/// optional.
 fn of_option(path: &Path) -> String {
     let address = path.to_str().filter(|text| text.parse::<SocketAddr>().is_ok() && !path.exists());
     address.map_or_else(String::new, |address| format!("; an option takes an address after `=`: --page={address}"))
 }
 
-/// Opens a flow's source over the command line's INPUTs, in groups if the flow wants them; a walk counts in `left_out`
-/// the entries that are not units.
+/// Opens a flow's source over the command line's INPUTs, in groups if the flow asks for them. A walk counts in
+/// `left_out` the entries that are not units.
 ///
 /// # Errors
 /// An INPUT is missing, or the first file or folder of the source cannot be opened.
@@ -126,7 +127,7 @@ fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> 
     }
 }
 
-/// The units of dead letters, in the form in which the flow's source would give them.
+/// The units of dead letters, in the form in which the flow's source would produce them.
 pub(crate) fn again(
     flow: &FlowFile,
     inputs: &[OsString],
@@ -214,7 +215,7 @@ fn compresses(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Zstd { mode: ZstdMode::Compress { .. } })
 }
 
-/// The paths that a source's template means: every INPUT if it is exactly `{input}`, otherwise one path.
+/// The paths of a source: every INPUT if the template is exactly `{input}`, otherwise one path.
 fn paths(template: &Template, inputs: &[OsString]) -> Result<Vec<PathBuf>, SourceError> {
     let needs_input = template.fields().any(|(field, _)| *field == Field::Input);
     if needs_input && inputs.is_empty() {

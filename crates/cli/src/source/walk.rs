@@ -1,13 +1,13 @@
 //! `walk`: one unit for each regular file below a folder.
 //!
 //! Files come in the order of their names, folder by folder, so two walks over the same tree give the same units in the
-//! same order. With each name the kernel says whether it is a file or a folder. The size of a file is determined only
-//! if the flow reads the file, and relative to its open folder, so that long paths cost no more than short ones.
-//! Symbolic links are followed only on request, and a folder is entered through at most one of them
-//! ([`linked`](super::linked)); sockets, pipes and devices are not units.
+//! same order. The kernel reports the type of an entry together with its name. The size of a file is determined only if
+//! the flow reads the file, and relative to its open folder, so that long paths cost no more than short ones. Symbolic
+//! links are followed only on request, and a folder is entered through at most one of them ([`linked`](super::linked));
+//! sockets, pipes and devices are not units.
 //!
-//! The `ignore` crate applies the rules of `.gitignore` and its kin: a walk that leaves ignored files out goes through
-//! it, and pays about twice as much for a file.
+//! A walk that leaves out ignored files uses the `ignore` crate, which applies the rules of `.gitignore` and its kin,
+//! and takes about twice as long for a file.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -29,7 +29,7 @@ use crate::record::Record;
 /// The maximum number of folders held open; deeper files are accessed by their whole path.
 const MAX_OPEN: usize = 64;
 
-/// Room for the names that one call brings.
+/// The size of the buffer for the names that one system call returns.
 const NAMES: usize = 32 << 10;
 
 /// The options of a walk.
@@ -56,7 +56,7 @@ pub(super) struct Options {
 pub(super) fn check(root: &Path) -> io::Result<()> {
     let found = root.metadata()?;
     if found.is_file() {
-        // The stage that reads the file finds out whether that is possible.
+        // Whether the file can be read is left to the stage that reads it.
         return Ok(());
     }
     if !found.is_dir() {
@@ -105,12 +105,12 @@ fn single(path: &Path, size: u64, options: Options) -> Record {
     with_size(Record::file(bytes, rel_at), size, options)
 }
 
-/// Files that a walk has found before, opened below its folder as they were then.
+/// Files that an earlier walk has found, opened from the same folder as then.
 pub(super) struct Again {
     options: Options,
-    /// The roots of the walks: a root that is itself a file is opened even if it is a link.
+    /// The roots of the walks. A root that is itself a file is opened even if it is a link.
     named: Vec<PathBuf>,
-    /// The folder of the last file, and its path; mostly the next file lies in the same folder.
+    /// The folder of the last file, and its path; usually the next file is in the same folder.
     root: Option<(Vec<u8>, Arc<OwnedFd>)>,
 }
 
@@ -119,8 +119,8 @@ impl Again {
         Self { options, named, root: None }
     }
 
-    /// The file at `path`, whose part relative to the walk's folder starts at `rel_at`, with the size it has now. The
-    /// stage that reads the file finds out what is wrong with it.
+    /// The file at `path`, whose part relative to the walk's folder starts at `rel_at`, with its present size. Any
+    /// problem with the file is left to the stage that reads it.
     pub(super) fn file(&mut self, path: Vec<u8>, rel_at: usize) -> Record {
         let is_named = || self.named.iter().any(|named| named.as_os_str().as_bytes() == path);
         let follows = self.options.follow || is_named();
@@ -249,7 +249,8 @@ impl Walk {
     fn visit(&mut self, entry: &Entry) -> Result<Option<Record>, String> {
         let mut kind = entry.kind;
         let mut size = None;
-        // Some file systems do not give the type with a name, and a link must be followed to know its target's type.
+        // Some file systems do not report the type with the name, and a link must be followed to learn its target's
+        // type.
         if kind == FileType::Unknown || (kind == FileType::Symlink && self.options.follow) {
             let stat = self.stat(entry).map_err(|errno| format!("cannot find out what this is: {errno}"))?;
             kind = FileType::from_raw_mode(stat.st_mode);
@@ -369,7 +370,7 @@ fn selective(
             Some(Record::file(path, 0).with_fault(format!("cannot visit: {error}")))
         }
     };
-    // Any step of the walk can leave faults behind, including the last one.
+    // Any step of the walk can add faults, including the last one.
     std::iter::from_fn(move || fault().map(Some).or_else(|| walk.next().map(&found)).or_else(|| fault().map(Some)))
         .flatten()
 }
@@ -487,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_walking_see_the_same_tree() {
+    fn both_kinds_of_walk_see_the_same_tree() {
         let folder = tree();
         for hidden in [true, false] {
             let options = Options { hidden, ..ALL };
@@ -582,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_goes_while_it_is_walked_ends_its_part_of_the_walk() {
+    fn a_folder_that_is_removed_during_the_walk_ends_its_part_of_the_walk() {
         let folder = tree();
         let mut walk = open(folder.path(), ALL, Except::default(), &Arc::default());
         assert_eq!(walk.next().unwrap().text(), folder.path().join(".dot/e").as_os_str().as_bytes());
@@ -595,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_text_are_kept_as_bytes() {
+    fn names_that_are_not_utf8_are_kept_as_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let name = std::ffi::OsStr::from_bytes(b"\xFF\xFE");
         fs::write(folder.path().join(name), "x").unwrap();
@@ -633,7 +634,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_never_entered() {
+    fn an_excepted_folder_is_never_entered() {
         let folder = tree();
         // A link to a folder that contains it is a fault as soon as it is entered.
         fs::create_dir(folder.path().join("out")).unwrap();

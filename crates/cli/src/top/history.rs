@@ -1,4 +1,4 @@
-//! The history of one run: its newest state, and its course over the last five minutes.
+//! The history of one run: its newest state, and its figures over the last five minutes.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ pub(crate) struct History {
 impl History {
     /// Adds the next state.
     pub(crate) fn add(&mut self, now: Snapshot, facts: Facts) {
-        // Another run may have the name by now.
+        // A new run may have got the same name.
         if self
             .newest
             .as_ref()
@@ -92,7 +92,8 @@ impl History {
         rates
     }
 
-    /// Returns the most units that waited in a stage, for each of `columns` parts of the last five minutes.
+    /// Returns the maximum number of units that waited in a stage, for each of `columns` equal parts of the last five
+    /// minutes.
     pub(crate) fn waiting(&self, stage: usize, columns: usize) -> Vec<Option<f64>> {
         let mut waiting = vec![None; columns];
         for point in &self.points {

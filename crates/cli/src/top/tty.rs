@@ -1,4 +1,4 @@
-//! The terminal, which is taken for the whole screen and restored however the command ends.
+//! The terminal, whose whole screen the command takes, and which is restored however the command ends.
 //!
 //! | the end | restores the terminal by |
 //! | --- | --- |
@@ -44,7 +44,7 @@ fn is_there(most: Duration) -> bool {
     let screen = PollFd::from_borrowed_fd(stdio::stdout(), PollFlags::empty());
     let mut ends: Vec<PollFd<'_>> = keys.into_iter().chain([screen]).collect();
     let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    // A signal ends the wait, and the caller checks which one it was.
+    // A signal ends the wait; the caller checks for it.
     poll(&mut ends, Some(&most)).is_err() || !ends.iter().any(|end| end.revents().intersects(gone))
 }
 
@@ -108,18 +108,18 @@ impl Tty {
             self.suspend()?;
             return Ok(Told::Resumed);
         }
-        // SeqCst, like the store in the handler; ten loads a second cost nothing.
+        // SeqCst, like the store in the handler: ten loads a second cost nothing.
         if self.ends.load(Ordering::SeqCst) {
             return Ok(Told::End);
         }
-        // Keys from a source other than standard input are seen by the next check.
+        // The next call sees keys from a source other than standard input.
         if !is_there(most) {
             return Ok(Told::End);
         }
         match event::poll(Duration::ZERO) {
             Ok(true) => event::read().map(Told::Event),
             Ok(false) => Ok(Told::Nothing),
-            // This was a signal; the next check finds out which.
+            // This was a signal, for which the next call checks.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Told::Nothing),
             Err(error) => Err(error),
         }
@@ -162,7 +162,7 @@ fn enter() -> io::Result<()> {
 /// Restores the terminal if it is taken. Errors are ignored, since the terminal may be gone.
 #[expect(clippy::disallowed_methods, reason = "nothing but the terminal's own sequences is written")]
 fn give_back() {
-    // SeqCst: a panic on another thread may coincide with the end of this one.
+    // SeqCst: a panic on another thread may restore the terminal at the same time; only one of them does it.
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
         let _ = queue!(out, Show, LeaveAlternateScreen).and_then(|()| out.flush());

@@ -1,5 +1,5 @@
-//! The state of the screen, and the effect of each key on it. It needs neither a terminal nor a run, so every key can
-//! be tested.
+//! The state of the screen, and the effect of each key on it. This code needs neither a terminal nor a run, so every
+//! key can be tested.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub(crate) enum Order {
 pub(crate) enum Overlay {
     None,
     Help,
-    /// The user types a value. Holds the setting's name and its current value.
+    /// The user types a value; the fields are the setting's name and its current value.
     Edit {
         key: String,
         now: String,
@@ -64,7 +64,7 @@ pub(crate) enum Change {
         old: String,
         new: String,
     },
-    /// The units of dead letters run again; the number of units that have died.
+    /// Run the units of dead letters again; with the number of units that have died.
     Retry(u64),
     Drain,
 }
@@ -134,7 +134,7 @@ impl View {
         self.filter.is_empty() || name.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Applies a key. `now` is the newest state of the open run; `list` holds the runs.
+    /// Applies a key. `now` is the newest state of the open run, and `list` has all runs.
     pub(crate) fn key(&mut self, key: KeyEvent, now: Option<&Snapshot>, list: &[Listed]) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {

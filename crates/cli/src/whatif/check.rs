@@ -44,9 +44,9 @@ fn measured(trace: &Trace) -> Answer {
 /// The probability with which a verdict may be wrong.
 const ERROR: f64 = 0.05;
 
-/// Runs beside a prediction.
+/// The runs that check a prediction.
 pub(super) struct Checked {
-    /// The run with the changes whose time is the middle one.
+    /// Of the runs with the changes, the one with the median time.
     pub(super) measured: Answer,
     /// The verdict of the runs without and with the changes, if both were run.
     pub(super) judged: Option<Judged>,
@@ -56,8 +56,8 @@ pub(super) struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Judged {
     pub(super) pairs: u64,
-    /// The ratio of the times of a run with the changes and a run without, and its interval: 0 and `None` stand for
-    /// ends that too few pairs leave open.
+    /// The ratio of the time of a run with the changes to that of a run without, and its interval. An end of 0 or
+    /// `None` is still open, because there were too few pairs.
     pub(super) ratio: f64,
     pub(super) low: f64,
     pub(super) high: Option<f64>,
@@ -155,7 +155,7 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     // The settings come before the other arguments, which may end the options.
     command.arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
     command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
-    // The run's numbers come with the answer, and its files are removed by then.
+    // The answer contains the numbers, and the report would name files that are removed by then.
     if !rest.contains(&"--no-report") {
         command.arg("--no-report");
     }
@@ -182,8 +182,8 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     Ok(measured(&read(&again)?))
 }
 
-/// The signals that usually end this command. During a run they do not end it: first the run must end and its files be
-/// removed.
+/// The signals that usually end this command. During a run they do not, since the run must end and its files must be
+/// removed first.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// The time between two checks of a run.

@@ -1,5 +1,5 @@
-//! Checks whether a replay of the run with its own settings takes the measured time. If not, the model lacks something
-//! that mattered in the run, and the answers of replays are worthless.
+//! Checks whether a replay of the run with its own settings reproduces the measured time. If it does not, the model
+//! lacks something that mattered in the run, and the answers of replays are worthless.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const MAX_MISS: f64 = 0.05;
 pub(crate) struct Doubt {
     pub(crate) replayed_s: f64,
     pub(crate) measured_s: f64,
-    /// The number of units whose outcome differs from the one in the run.
+    /// The number of units whose outcome differs from that in the run.
     pub(crate) lost: u64,
     units: u64,
     /// Effects that the replay may lack, the likeliest first.
@@ -62,8 +62,8 @@ impl Doubt {
     }
 }
 
-/// The reason why a window does not represent the run: units wait for a resource that does not limit the replay, and
-/// none of these units is in the window.
+/// The reason why a window does not represent the run: units wait for a resource that does not limit the replay,
+/// because none of these units is in the window.
 fn contradiction(trace: &Trace, as_it_was: &Answer) -> Option<String> {
     let run = trace.measured().bottleneck;
     let names = |limit: &str, name: &str| limit.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));

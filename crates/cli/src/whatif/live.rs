@@ -1,4 +1,4 @@
-//! A live run in place of a trace: the newest units that it has finished.
+//! Uses a live run in place of a trace: the newest units that the run has finished.
 
 use std::io;
 use std::path::Path;
@@ -18,16 +18,17 @@ use crate::steer::place::{self, Run};
 const UNITS: u64 = 200;
 /// The minimum number of units in a meaningful window.
 const FEWEST: u64 = 20;
-/// The size from which a window shows a steady pace, as a multiple of the units in flight.
+/// The minimum size of a window that shows a steady pace, as a multiple of the units in flight.
 const ROUNDS: u64 = 4;
-/// The time that a run is given to finish these units; a run with fewer than [`FEWEST`] gets more.
+/// The time for which the command waits until a run has finished these units. It waits longer for a run with fewer than
+/// [`FEWEST`].
 const PATIENCE: Duration = Duration::from_secs(4);
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Reads the window of the run with this name, number or socket. A run that has recorded no units so far begins to
-/// record them, and is given some time.
+/// record them, and the command waits for some.
 ///
 /// # Errors
 /// There is no such run, or it does not answer, or it has finished too few units.
@@ -39,7 +40,7 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
         let trace = window(&run).map_err(|error| if told { ended(&run, error) } else { error })?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
         let (is_some, waited) = (usable(&trace) >= FEWEST, began.elapsed());
-        // A window that began with an earlier question, or with the run, has had enough time.
+        // The run may have recorded units for long enough already, since an earlier question or its start.
         let spans = waited.max(trace.measured().wall);
         if usable(&trace) >= enough || is_some && spans >= PATIENCE {
             return Ok(trace);
@@ -82,8 +83,8 @@ fn too_few(run: &Run, trace: &Trace) -> WhatIfError {
     }
 }
 
-/// The numbers of units on which an answer is based: the units that left the flow in the window, and the source's units
-/// in the replay. If stages split units, the replay contains only whole families.
+/// The number of units on which an answer is based: the units that left the flow in the window, or the source's units
+/// in the replay if they are fewer. If stages split units, the replay contains only whole families.
 pub(crate) fn usable(trace: &Trace) -> u64 {
     trace.departed().min(trace.units() as u64)
 }

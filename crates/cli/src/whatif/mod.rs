@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `setting` | `KEY=VALUE` as a change of a replay, and the known settings |
 //! | `answer` | the numbers of a replay |
-//! | `check` | the run again, to see whether a prediction holds |
+//! | `check` | repeats the run, to test a prediction |
 //! | `reading` | reads the file of a trace, with progress |
 //! | `live` | a live run in place of a trace |
 //! | `doubt` | whether a replay of the run reproduces the measured time, and what may be missing if not |
@@ -97,7 +97,7 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> ExitCode {
     }
 }
 
-/// Reads the trace of a file, or of a run that goes on.
+/// Reads the trace of a file, or that of a live run.
 fn read_any(path: &Path) -> Result<Trace, WhatIfError> {
     if live::is_file(path).unwrap_or(true) {
         return Ok(read(path)?);

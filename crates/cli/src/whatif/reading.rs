@@ -1,4 +1,4 @@
-//! Reads a trace, with progress on a terminal: a long trace is read several times, for minutes.
+//! Reads a trace, with progress on a terminal: a long trace is read several times, which may take minutes.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -42,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<Trace, NotRead> {
     read_with(path, Trace::read_or_sample)
 }
 
-/// Reads a sample of the trace of a file, with about this many runs of units in stages; a trace with at most twice as
+/// Reads a sample of the trace of a file, with about this many visits of units to stages. A trace with at most twice as
 /// many is read whole.
 ///
 /// # Errors
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_reading_is_told_of_ever_more_seldom_and_only_on_a_terminal() {
+    fn slow_reading_is_reported_at_doubling_intervals_and_only_on_a_terminal() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[7; 3000]).unwrap();
         let mut reading = Reading::open(file.path()).unwrap();

@@ -19,14 +19,14 @@ const WORTH_IT: f64 = 0.01;
 /// The maximum factor by which a search raises a setting.
 const MAX_FACTOR: u64 = 64;
 
-/// All findings.
+/// All results.
 pub(super) struct Found<'a> {
     pub(super) trace: &'a Trace,
     pub(super) doubt: Doubt,
     pub(super) slope: Option<Slope>,
     pub(super) as_it_was: Answer,
     pub(super) changed: Option<Changed>,
-    /// Runs with the changes.
+    /// The runs that check the prediction.
     pub(super) checked: Option<Checked>,
     pub(super) helps: Option<Vec<Help>>,
     pub(super) sweep: Option<(Knob, Vec<(u64, Answer)>)>,
@@ -95,7 +95,7 @@ fn gains(before: &Answer, after: &Answer) -> bool {
     after.wall_s < before.wall_s * (1.0 - WORTH_IT)
 }
 
-/// The maximum to which a setting can be raised, and the answer with it.
+/// The highest value to which a setting can be raised, and the answer with that value.
 fn raised(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), NoReplay> {
     let mut factor = MAX_FACTOR;
     loop {
@@ -144,8 +144,8 @@ pub(super) fn sweep(
     Ok((sweep.knob.clone(), answers))
 }
 
-/// Looks for settings that reach a goal: doubles the setting that brings the answer nearest to the goal until the goal
-/// is reached or nothing helps, and then takes back the increases that are not needed.
+/// Looks for settings that reach a goal. Repeatedly doubles the setting that brings the answer nearest to the goal,
+/// until the goal is reached or nothing helps; then undoes the increases that are not needed.
 pub(super) fn reach(replays: &Replays<'_>, what_if: &WhatIf, goal: &Goal) -> Result<Reached, NoReplay> {
     let mut knobs: Vec<(Knob, u64, u64)> =
         knobs(replays.trace).into_iter().map(|(knob, was)| (knob, was, was)).collect();

@@ -1,8 +1,8 @@
 //! `--with`: a second run, which shows how a stage's time depends on the capacity of a resource.
 //!
-//! Two runs differ in the capacity of one resource. Between them, the mean time of each stage that needs the resource
-//! is assumed to be linear in the number of its tokens, which is the number of concurrent requests as long as the
-//! resource is scarce.
+//! Two runs differ in the capacity of one resource. The mean time of each stage that needs the resource is assumed to
+//! be linear in the number of tokens between the two. While the resource is scarce, that number is the number of
+//! concurrent requests.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub(super) struct Line {
     pub(super) stage: String,
     /// The mean time in the run, and in the other run.
     pub(super) mean_s: (f64, f64),
-    /// The increase for each further token, as a share of the first of both.
+    /// The increase for each further token, as a share of the mean time in the run.
     pub(super) per_token: f64,
 }
 

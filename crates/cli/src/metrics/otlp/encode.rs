@@ -1,8 +1,8 @@
 //! Metrics as the JSON of OTLP, from the OpenMetrics text of this command.
 //!
-//! Counters are cumulative monotonic sums, gauges and infos gauges, and summaries summaries. Names are those of the
-//! families, and their units are `s`, `By` or none. Whole numbers of 64 bits are strings, as the JSON form of OTLP
-//! requires.
+//! Counters become cumulative monotonic sums; gauges and infos become gauges; summaries stay summaries. Names are those
+//! of the families, and their units are `s`, `By` or none. Whole numbers of 64 bits are strings, as the JSON form of
+//! OTLP requires.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub(super) struct Resource {
     pub(super) began_ns: u64,
 }
 
-/// The totals since the start.
+/// OTLP's number for totals since the start.
 const CUMULATIVE: u8 = 2;
 
 /// A family of metrics, as in the text.

@@ -2,7 +2,7 @@
 //!
 //! | file | draws |
 //! | --- | --- |
-//! | [`pen`] | text and styles, clipped to their place |
+//! | [`pen`] | text and styles, clipped to their space |
 //! | [`table`] | columns that disappear on a narrow terminal, rows that scroll |
 //! | [`spark`] | a line of bars |
 //! | [`list`] | all runs |

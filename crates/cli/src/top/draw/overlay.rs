@@ -5,7 +5,7 @@ use millstream_command::screen::text;
 use super::pen::{Pen, Tone};
 use crate::top::view::{Change, Overlay};
 
-/// The keys; a line begins with its keys, and the rest says what they do.
+/// The keys: each line has the keys and what they do.
 const HELP: [(&str, &str); 17] = [
     ("up, down, PgUp, PgDn", "select a row"),
     ("Tab", "the other table: stages, resources"),

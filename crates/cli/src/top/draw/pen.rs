@@ -1,4 +1,4 @@
-//! Writes text and styles to the terminal's cells, clipped to their place.
+//! Writes text and styles to the terminal's cells, clipped to their space.
 
 use millstream_command::screen::text;
 use ratatui::buffer::Buffer;
@@ -19,7 +19,7 @@ pub(super) enum Tone {
     Faint,
     Good,
     Bad,
-    /// Something that holds up others.
+    /// Something that delays others.
     Busy,
 }
 
@@ -59,13 +59,13 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes text at a place, clipped at the end of the line.
+    /// Writes text at a position, clipped at the end of the line.
     pub(super) fn text(&mut self, column: u16, row: u16, tone: Tone, words: &str) {
         let room = self.columns().saturating_sub(column);
         self.within(column, row, room, tone, words);
     }
 
-    /// Writes text at a place, clipped to `room` columns.
+    /// Writes text at a position, clipped to `room` columns.
     pub(super) fn within(&mut self, column: u16, row: u16, room: u16, tone: Tone, words: &str) {
         let room = room.min(self.columns().saturating_sub(column));
         if row >= self.rows() || room == 0 {
