@@ -1,13 +1,13 @@
-//! Compares replays with the runs that they replay: runs each ready flow on inputs of its own, records it, and prints
-//! the measured numbers beside those of the replay.
+//! Compares runs with their replays: runs each ready flow on generated inputs, records the run, and prints the measured
+//! numbers beside those of the replay.
 //!
 //! ```sh
 //! cargo build --release -p millstream-cli
 //! cargo run --release -p millstream-cli --example self_replay
 //! ```
 //!
-//! Run it on a quiet machine. Each row has the medians of several runs. The servers that pages are fetched from are on loopback, and
-//! everything is in a temporary folder. Names of flows as arguments choose some.
+//! Run it on a quiet machine. Each row has the medians of several runs. Pages are fetched from servers on loopback, and
+//! all files are in a temporary folder. Arguments select flows by name.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The runs behind a row; the first of a flow warms the caches, and does not count.
+/// The number of runs behind a row. The first run of a flow warms the caches and does not count.
 const RUNS: usize = 5;
 
 /// A flow, its input, and the folder of its results.
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "flow", "units", "measured", "replayed", "miss", "p50 miss"
     );
     for (flow, input, out) in ROWS {
-        // Verify and unarchive read what archive made.
+        // `verify` and `unarchive` read the archive that `archive` makes.
         if !chosen.is_empty() && !chosen.iter().any(|name| name == flow) && flow != "archive" {
             continue;
         }
@@ -130,7 +130,7 @@ fn one(room: &Path, flow: &str, input: &str, out: &str) -> Result<Pair, Box<dyn 
     })
 }
 
-/// The command, which lies beside this program's folder.
+/// The command, which is in the parent of this program's folder.
 fn millstream(room: &Path) -> Result<Command, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let command: PathBuf = own.ancestors().nth(2).ok_or("no folder")?.join("millstream");
@@ -144,7 +144,7 @@ fn millstream(room: &Path) -> Result<Command, Box<dyn Error>> {
     Ok(command)
 }
 
-/// A number that belongs to another one.
+/// A pseudorandom number derived from another number.
 fn mixed(n: u64) -> u64 {
     let mut z = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

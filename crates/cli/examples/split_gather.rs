@@ -1,22 +1,23 @@
-//! The cost of splitting and gathering: times flows over a file of lines beside the pass without those stages, and grouping by many
-//! keys beside other programs.
+//! The cost of splitting and gathering: compares flows over a file of lines with a pass without those stages, and
+//! grouping by many keys with other programs.
 //!
 //! ```sh
 //! cargo build --release -p millstream-cli
 //! cargo run --release -p millstream-cli --example split_gather -- 1000000
 //! ```
 //!
-//! The argument is the number of lines (default 1,000,000), which have at most 100,000 keys. Run it on a quiet machine; everything is in a
-//! temporary folder. The rows of a table alternate, and each has the median of several runs: elapsed time, processor time, and the
-//! most memory.
+//! The argument is the number of lines (default 1,000,000), which have at most 100,000 keys. Run it on a quiet machine;
+//! all files are in a temporary folder. The runs of a table's rows alternate, and each row has the medians of several
+//! runs: elapsed time, processor time, and peak memory.
 //!
 //! # The pass without them
-//! A flow that splits a file makes a unit of each line and does some work on it. The same pass without `split` and `gather` is the one
-//! that gets its units from the source: one for each line, with the same work, `set`, and retired behind it. Reading the file as one
-//! unit would leave the work out. Two things come out of the other pass: the number of units, or their contents in one payload, which
-//! is as large as the file.
+//! A flow that splits a file makes a unit of each line and does some work on it. The equivalent pass without `split`
+//! and `gather` gets one unit for each line from the source, does the same work, `set`, and retires the unit. (Reading
+//! the file as one unit would leave out the work.) The flow with `gather` produces the number of units, or their
+//! contents in one payload as large as the file.
 //!
-//! Peers of the grouping by keys read the same file and write the same counts. One that is not installed is left out.
+//! The peers of the grouping by keys read the same file and write the same counts. A peer that is not installed is left
+//! out.
 
 use std::error::Error;
 use std::fs;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-/// The runs behind a row, after one that warms the caches.
+/// The number of runs behind a row, after one that warms the caches.
 const RUNS: usize = 3;
 
 const SET: &str = "[[stage]]\nname = \"set\"\nop = \"set\"\npayload = \"{line}!\"\n";
@@ -92,7 +93,7 @@ struct Contender {
     args: Vec<String>,
 }
 
-/// A run: seconds elapsed and of processors, and kilobytes.
+/// A run: elapsed seconds, seconds of processor time, and kilobytes.
 #[derive(Clone, Copy)]
 struct Cost {
     elapsed: f64,
@@ -100,7 +101,7 @@ struct Cost {
     kilobytes: f64,
 }
 
-/// Times the contenders in turn, and prints their medians and how they compare with the first.
+/// Times the contenders in turn, and prints their medians and the ratios to the first contender.
 fn table(room: &Path, contenders: &[Contender]) -> Result<(), Box<dyn Error>> {
     let mut costs: Vec<Vec<Cost>> = contenders.iter().map(|_| Vec::new()).collect();
     for nth in 0..=RUNS {
@@ -152,7 +153,7 @@ fn run(room: &Path, contender: &Contender) -> Result<Cost, Box<dyn Error>> {
     Ok(Cost { elapsed, processors, kilobytes: usage.ru_maxrss as f64 })
 }
 
-/// The command, which lies beside this program's folder.
+/// The command, which is in the parent of this program's folder.
 fn millstream() -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let command = own.ancestors().nth(2).ok_or("no folder")?.join("millstream");

@@ -1,5 +1,5 @@
-//! The cost of being watched: the processor time of a page with one client beside a flow that runs as fast as it can, and a scrape of the
-//! metrics of 60 stages and 100,000 keys.
+//! The cost of being watched: the processor time of a page with one client beside a flow that runs as fast as it can,
+//! and of a scrape of the metrics of 60 stages and 100,000 keys.
 //!
 //! ```sh
 //! cargo build --release -p millstream-cli
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Run it on a quiet machine. The page has threads of its own, and the main thread makes its states: their processor
-//! time is what the page costs. The recording for its sliders is done by the workers, so it shows as a lower rate.
+//! time is the cost of the page. The workers record units for its sliders, which shows as a lower rate.
 
 use std::error::Error;
 use std::fs;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The time over which processor time is taken, and the number of times.
+/// The interval over which processor time is measured, and the number of intervals.
 const SPAN: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 const STAGES: usize = 60;
@@ -51,7 +51,7 @@ impl Drop for Run {
 }
 
 impl Run {
-    /// Starts a run that reads its units from standard input, and gives the address that it serves `what` at.
+    /// Starts a run that reads its units from standard input, and returns the address at which it serves `what`.
     fn start(
         room: &Path,
         flow: &str,
@@ -136,7 +136,7 @@ fn fast(room: &Path, with_page: bool) -> Result<(f64, f64), Box<dyn Error>> {
     Ok(((after - before) / seconds, served / seconds))
 }
 
-/// Scrapes a flow of many stages whose units wait for keys of which none is given out.
+/// Scrapes a flow of many stages whose units wait for keys that have no tokens.
 fn scrapes(room: &Path) -> Result<(), Box<dyn Error>> {
     let mut flow = format!(
         "name = \"keys\"\ninflight = {KEYS}\n[resources]\n\"key:*\" = {{ capacity = 1, max_keys = {KEYS} }}\n[source]\nlines = \"-\"\n"

@@ -1,4 +1,4 @@
-//! Messages about a wrong flow file: the place, the reason, the remedy, and exit status 2.
+//! Messages about a wrong flow file: the position, the reason, the remedy, and exit status 2.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -41,7 +41,7 @@ fn says(text: &str, fragments: &[&str]) {
 }
 
 #[test]
-fn the_caret_stands_below_its_word_behind_characters_that_are_shown_by_number() {
+fn the_caret_is_below_its_word_after_escaped_characters() {
     let said = refused("[params]\r\n\"a\u{9b}\u{202e}b\" = \"1\" wrong\r\n", &[]);
     let mut lines = said.lines().skip_while(|line| !line.contains("wrong"));
     let (line, carets) = (lines.next().expect("it is shown"), lines.next().expect("carets"));
@@ -81,7 +81,7 @@ fn a_missing_key_is_shown_with_an_example() {
 }
 
 #[test]
-fn a_mistyped_required_key_is_one_slip_and_not_two() {
+fn a_mistyped_required_key_is_one_mistake_and_not_two() {
     let said = refused(flow("", "", "op = \"write\"\npaht = \"x\""), &[]);
     assert!(said.contains("did you mean `path`?"), "{said}");
     assert!(!said.contains("has no `path`"), "{said}");
@@ -272,7 +272,7 @@ fn a_halt_that_could_not_be_is_refused() {
 }
 
 #[test]
-fn a_tag_and_an_order_of_what_is_not_printed_are_refused() {
+fn a_tag_or_an_order_without_printed_output_is_refused() {
     for key in ["tag = \"{line}\"", "ordered = true"] {
         let stage = format!("op = \"exec\"\nexec = [\"true\"]\n{key}");
         says(&flow("", "", &stage), &["is for output that is printed", "stdout = \"print\""]);
@@ -295,7 +295,7 @@ fn an_op_on_a_payload_that_units_may_not_have_is_refused() {
             &walk_with(op, ""),
             &["without a payload", "f.toml:6:6\n", "has nothing to take", "add a stage with `op = \"read\"` before it"],
         );
-        // A program whose output goes elsewhere gives no payload, and one way past the `read` is enough.
+        // A program whose output goes elsewhere gives no payload, and a single path that bypasses the `read` is enough.
         for before in [
             "[[stage]]\nname = \"b\"\nop = \"exec\"\nexec = [\"true\"]\nstdout = \"null\"",
             "[[stage]]\nname = \"b\"\nop = \"filter\"\nwhen = { size = \"1B..\" }\nelse = \"take\"\n\
@@ -398,7 +398,7 @@ else = "end"
 }
 
 #[test]
-fn several_slips_are_reported_at_once() {
+fn several_mistakes_are_reported_at_once() {
     let said = refused(flow("inflight = 0", "net = 1", "op = \"rea\"\nneeds = { nte = 1 }\ntimeout = 5"), &[]);
     for fragment in
         ["`inflight` is zero", "there is no op `rea`", "`nte` is needed", "`timeout` takes a time", "4 errors"]
@@ -426,7 +426,7 @@ fn fields_in_a_shell_script_are_refused() {
 }
 
 #[test]
-fn what_is_no_toml_is_refused_with_its_place() {
+fn a_text_that_is_not_toml_is_refused_with_its_position() {
     says("a = [1,\nb", &["this is not TOML", "f.toml:2:"]);
     says("name = \"x", &["this is not TOML", "f.toml:1:"]);
     says("name = \"x\"\nname = \"y\"", &["this is not TOML", "duplicate key", "f.toml:2:1\n"]);
@@ -434,7 +434,7 @@ fn what_is_no_toml_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn bytes_that_are_not_utf_8_are_refused() {
     let said = refused(b"name = \"x\"\n\xFF\xFE", &[]);
     assert!(said.contains("f.toml is not a flow file: it is not UTF-8 text (byte 0xff in line 2)"), "{said}");
     let said = refused(vec![b'#'; 2 << 20], &[]);
@@ -453,7 +453,7 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn nothing_in_a_flow_file_steers_the_terminal() {
+fn nothing_in_a_flow_file_controls_the_terminal() {
     let said = refused("\"\\u001b[31mred\" = 1\nname = \"\\u001b]0;title\\u0007\"\n", &[]);
     assert!(!said.contains('\u{1b}') && !said.contains('\u{7}'), "{said:?}");
 }
@@ -477,7 +477,7 @@ fn braces_of_another_language_are_to_be_doubled() {
 }
 
 #[test]
-fn a_slip_is_not_told_a_second_time_as_something_else() {
+fn a_mistake_is_not_reported_twice() {
     let one = |text: &str, message: &str| {
         let said = refused(text, &[]);
         assert!(said.contains(message), "{said}");
@@ -517,7 +517,7 @@ fn a_slip_is_not_told_a_second_time_as_something_else() {
 }
 
 #[test]
-fn slips_of_values_and_of_the_graph_are_told_together() {
+fn mistakes_in_values_and_in_the_graph_are_reported_together() {
     says(
         &flow("inflight = \"many\"", "", "op = \"append\"\npath = \"x\"\nline = \"{json.a} {blake3}\"\ntimeout = 3"),
         &[
@@ -575,7 +575,7 @@ fn the_caret_stands_at_the_field_in_a_string_of_several_lines() {
 }
 
 #[test]
-fn a_wrong_key_of_a_gather_is_the_only_one_told_of() {
+fn a_wrong_key_of_a_gather_is_the_only_one_reported() {
     for wrong in ["by = \"{name}\"\npartial = true", "by = \"parent\"\nunits = 2"] {
         let text = flow("", "", &format!("op = \"gather\"\n{wrong}\nreduce = \"count\"\nmax_groups = 5"));
         let said = refused(&text, &[]);
@@ -602,7 +602,7 @@ fn a_field_that_no_expression_has_a_group_for_is_refused_with_the_nearest_one() 
     says(&text(host, "json.hots"), &["`{json.hots}` has no value here", "before `two`", "did you mean `{json.host}`?"]);
     says(&text(host, "json.size"), &["the groups are host, status", "f.toml:"]);
     says(&text(host, "json.host.name"), &["no group has this name"]);
-    // Members of JSON are not known before.
+    // The members of JSON are unknown beforehand.
     let json = "[[stage]]\nname = \"json\"\nop = \"parse\"\n[[stage]]\nname = \"two\"";
     let of_json = text(host, "json.size").replace("[[stage]]\nname = \"two\"", json);
     for right in [text(host, "json.status"), of_json] {
@@ -614,14 +614,14 @@ fn a_field_that_no_expression_has_a_group_for_is_refused_with_the_nearest_one() 
 }
 
 #[test]
-fn units_of_lines_that_have_no_payload_are_told_of_both_ways_to_one() {
+fn the_message_about_lines_without_a_payload_names_both_remedies() {
     let read = "`op = \"read\"` where that is the path of a file";
     says(&flow("", "", "op = \"print\""), &["`payload = \"{path}\\n\"` for the text of the unit itself", read]);
     says(&flow("", "", "op = \"sha256\""), &["`payload = \"{path}\"` for the text of the unit itself", read]);
 }
 
 #[test]
-fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
+fn fields_of_pieces_copies_and_groups_that_no_path_provides_are_refused() {
     let parse = "[[stage]]\nname = \"parse\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '^(?<host>\\S+)'\n";
     let other = "[[stage]]\nname = \"other\"\nop = \"parse\"\nformat = \"regex\"\nexpression = '^(?<word>\\S+)'\n";
     let split = "[[stage]]\nname = \"split\"\nop = \"split\"\nby = \"lines\"\n";
@@ -674,7 +674,7 @@ fn fields_of_pieces_copies_and_groups_that_no_way_leads_to_are_refused() {
 }
 
 #[test]
-fn wrong_requests_are_refused_where_they_stand() {
+fn wrong_requests_are_refused_at_their_line() {
     let http = |rest: &str| flow("", "", &format!("op = \"http\"\nurl = \"{{line}}\"\n{rest}"));
     says(&http(""), &["has no `method`", "add `method = \"POST\"`"]);
     says(&http("method = \"GET\""), &["`method` cannot be \"GET\"", "\"HEAD\" or \"POST\" or \"PUT\""]);
@@ -687,7 +687,7 @@ fn wrong_requests_are_refused_where_they_stand() {
 }
 
 #[test]
-fn wrong_dates_and_expressions_are_refused_where_they_stand() {
+fn wrong_dates_and_expressions_are_refused_at_their_line() {
     let filter = |when: &str| flow("", "", &format!("op = \"filter\"\nwhen = {{ {when} }}"));
     says(&filter("date = \"{line}\""), &["`date` has no bound", "add `at_least = \"2026-01-31\"`"]);
     says(

@@ -1,4 +1,4 @@
-//! `millstream history check`: verdicts, exit statuses, formats, and errors with their place.
+//! `millstream history check`: verdicts, exit statuses, formats, and errors with their position.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ fn line(process: u32, op: &str, value: &str, call: u64, ret: u64) -> String {
     format!("{{\"process\":{process},\"op\":\"{op}\",{value},\"call\":{call},\"return\":{ret}}}\n")
 }
 
-/// A queue in order: 1 and 2 go in, 1 and 2 come out, and then there is nothing.
+/// A correct queue: 1 and 2 go in, 1 and 2 come out, and then it is empty.
 fn sound() -> String {
     [
         line(0, "enqueue", "\"in\":1", 0, 10),
@@ -41,7 +41,7 @@ fn check(args: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that refuses its arguments does not read.
+    // A command that refuses its arguments does not read its input.
     let _ = command.stdin.take().unwrap().write_all(input.as_bytes());
     command.wait_with_output().unwrap()
 }
@@ -172,7 +172,7 @@ fn json_has_the_witness_or_the_counter_example() {
 }
 
 #[test]
-fn what_is_linearizable_is_sequentially_consistent_without_a_search() {
+fn a_linearizable_history_is_sequentially_consistent_without_a_search() {
     // Four concurrent processes, many times over: more orders than can be tried.
     let times = (0..2000).flat_map(|round| (0..4).map(move |process| (round, process)));
     let history = times.map(|(round, process)| {
@@ -230,7 +230,7 @@ fn the_three_conditions_are_told_apart() {
 
 #[test]
 fn a_limit_that_is_reached_ends_with_3() {
-    // Repeated values and much concurrency: only the search can decide such a history, and it needs memory.
+    // Repeated values and high concurrency: only the search can decide such a history, and it needs memory.
     let enqueues = (0..40).map(|process| line(process, "enqueue", &format!("\"in\":{}", process % 2), 0, 100));
     let dequeues = (40..60).map(|process| line(process, "dequeue", &format!("\"out\":{}", (process / 2) % 2), 0, 1000));
     let hard: String = enqueues.chain(dequeues).collect();
@@ -279,7 +279,7 @@ fn wrong_arguments_end_with_2() {
 }
 
 #[test]
-fn other_formats_are_recognised_as_they_begin() {
+fn other_formats_are_recognised_by_their_beginning() {
     let edn = "{:process 0, :type :invoke, :f :write, :value 1}\n{:process 0, :type :ok, :f :write, :value 1}\n\
                {:process 1, :type :invoke, :f :read, :value nil}\n{:process 1, :type :ok, :f :read, :value 1}\n";
     assert_eq!(verdict(&["-", "--spec", "register"], edn).0, 0);

@@ -1,5 +1,5 @@
-//! The pictures of `millstream history check` in a browser: the script runs, draws what it should, and follows its links. Where
-//! no Chromium is found there is nothing to open them with, and the test says so.
+//! The pictures of `millstream history check` in a browser: the script runs, draws what it should, and follows its
+//! links. If no Chromium is found, the test says so.
 
 mod browser;
 
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use browser::{browser, opened};
 
-/// An attribute of the body, in which the script says what it has drawn.
+/// An attribute of the body, in which the script notes what it has drawn.
 fn body(dom: &str, name: &str) -> String {
     let body = &dom[dom.find("<body").expect("a body")..];
     let body = &body[..body.find('>').unwrap()];
@@ -36,7 +36,7 @@ fn check(folder: &Path, log: &str, arguments: &[&str]) -> PathBuf {
     page
 }
 
-/// `pairs` values that go in and come out, and at the end two that come out the wrong way round.
+/// `pairs` values that go in and come out, and at the end two that come out in the wrong order.
 fn log(pairs: u64) -> String {
     let mut log = String::new();
     let mut line = |process, op: &str, value: u64, call: u64, ret: u64| {
@@ -70,7 +70,7 @@ fn the_page_shows_the_failing_window_first() {
 }
 
 #[test]
-fn a_long_history_shows_its_counter_example_alone_and_a_link_leads_into_the_rest() {
+fn a_long_history_shows_only_its_counter_example_and_a_link_to_the_other_rows() {
     let Some(browser) = browser() else { return };
     let folder = tempfile::tempdir().unwrap();
     let page = check(folder.path(), &log(30_000), &["--spec", "queue"]);

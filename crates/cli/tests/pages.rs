@@ -1,4 +1,4 @@
-//! Flow files on the pages: each complete one can run.
+//! Every complete flow file on the pages can run.
 
 use std::path::Path;
 use std::process::Command;

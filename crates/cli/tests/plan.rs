@@ -23,7 +23,7 @@ fn planned(text: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The first line that begins with `name` behind spaces, with its words one space apart.
+/// The first line that begins with spaces and `name`, with its words one space apart.
 #[track_caller]
 fn line(plan: &str, name: &str) -> String {
     let found = plan.lines().find(|line| line.split_whitespace().next() == Some(name));
@@ -87,7 +87,7 @@ fn the_ready_flows_are_accepted_and_fit_80_columns() {
         let output = plan(&[path.to_str().unwrap()]);
         assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
         let text = String::from_utf8(output.stdout).unwrap();
-        // The first line has the file's path in it, which may be of any length.
+        // The first line contains the file's path, which may have any length.
         for line in text.lines().skip(1) {
             assert!(line.chars().count() <= 80, "{}: {line}", path.display());
         }
@@ -173,7 +173,7 @@ fn caps_of_the_command_line_take_the_place_of_the_flows() {
 }
 
 #[test]
-fn a_flow_without_a_cap_on_bytes_is_told_so() {
+fn a_flow_without_a_cap_on_bytes_is_described_as_such() {
     let plan = planned("[source]\nargs = true\n[[stage]]\nname = \"a\"\nop = \"read\"", &[]);
     assert!(plan.contains("Not bounded in bytes: the payloads of 256 units, however large."), "{plan}");
     assert!(plan.contains("units from  the INPUTs, one each"), "{plan}");
@@ -188,7 +188,8 @@ fn a_stage_that_may_go_beyond_the_cap_is_named() {
     assert!(!planned(&format!("{text}stdout = \"null\""), &[]).contains("may go beyond"));
 }
 
-/// The warning of `plan` about a flow whose stage `work` needs `db`, with lines added to the flow, its resource and the stage.
+/// The warning of `plan` about a flow whose stage `work` needs `db`, with additional lines for the flow, its resource
+/// and the stage.
 fn warned(flow: &str, resource: &str, stage: &str) -> Option<String> {
     let text = format!(
         "workers = 2\n{flow}\n[resources]\n{resource}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"work\"\n{stage}\n"

@@ -1,5 +1,5 @@
-//! The HTML report in a browser: the script runs under the page's own policy, from a file and without a connection, and shows the run.
-//! Where no Chromium is found there is nothing to open it with, and the test says so.
+//! The HTML report in a browser: the script runs under the page's own policy, from a file and without a connection, and
+//! shows the run. If no Chromium is found, the test says so.
 
 mod browser;
 
@@ -28,7 +28,7 @@ fn report(folder: &Path, flow: &str, lines: &str) -> PathBuf {
     folder.join("report.html")
 }
 
-/// The part of the document of the element with this id, up to the next section.
+/// The part of the document from the element with this id to the next section.
 fn part<'a>(dom: &'a str, id: &str) -> &'a str {
     let from = dom.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("no {id}"));
     let rest = &dom[from..];

@@ -16,12 +16,12 @@ pub(crate) fn browser() -> Option<&'static str> {
     found
 }
 
-/// The page in the browser when its script has run.
+/// The document of a page in the browser after its script has run.
 pub(crate) fn opened(browser: &str, profile: &Path, page: &Path, fragment: &str) -> String {
     opened_at(browser, profile, &format!("file://{}{fragment}", page.display()))
 }
 
-/// The page at an address in the browser when its script has run.
+/// The document of the page at an address in the browser after its script has run.
 pub(crate) fn opened_at(browser: &str, profile: &Path, url: &str) -> String {
     let output = Command::new(browser)
         .args([

@@ -1,5 +1,5 @@
-//! Adversity of machines and users: files that cannot be read, names that are not UTF-8, nothing to do, more bytes than
-//! the budget, a file that is not a flow file.
+//! Adverse machines and inputs: files that cannot be read, names that are not UTF-8, nothing to do, more bytes than the
+//! budget, a file that is not a flow file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -45,7 +45,7 @@ path = "out/{rel}"
 "#;
 
 #[test]
-fn what_cannot_be_read_is_a_dead_letter_and_the_others_go_on() {
+fn an_unreadable_file_is_a_dead_letter_and_the_others_go_on() {
     let room = Room::new(HASH_LINES);
     room.write("sound", "content");
     fs::create_dir(room.path("folder")).unwrap();
@@ -68,7 +68,7 @@ fn what_cannot_be_read_is_a_dead_letter_and_the_others_go_on() {
 }
 
 #[test]
-fn a_path_that_is_no_text_goes_through_every_stage_unchanged() {
+fn a_path_that_is_not_utf_8_goes_through_every_stage_unchanged() {
     let room = Room::new(COPY);
     let name = Path::new("tree").join(OsStr::from_bytes(b"caf\xe9 \n\xff"));
     fs::create_dir(room.path("tree")).unwrap();
@@ -101,7 +101,7 @@ fn random_bytes_are_no_flow_and_nothing_runs() {
         let (out, err) = ended(&room.run(&["run", "random.toml", "tree"]), 2);
         assert_eq!(out, "");
         assert!(err.contains("random.toml is not a flow file"), "{err}");
-        // The same as text, which gets further.
+        // The same bytes as text, which the parser does not reject at once.
         let text: String = bytes.iter().map(|byte| char::from(b' ' + byte % 95)).collect();
         room.write("random.toml", text);
         let (_, err) = ended(&room.run(&["run", "random.toml", "tree"]), 2);

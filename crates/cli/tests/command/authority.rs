@@ -1,4 +1,4 @@
-//! `https` from a server that only a private authority vouches for. `authority/make.sh` has made both certificates.
+//! `https` from a server that only a private authority vouches for. `authority/make.sh` made both certificates.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
-//! Runs that are blocked, in pipes that are not read and file systems that do not answer: time limits and interrupts reach
-//! them all the same.
+//! Runs that are blocked by full pipes or by file systems that do not answer: time limits and interrupts still reach
+//! them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn pipe(room: &Room) -> PathBuf {
     path
 }
 
-/// Asks a command to end, twice, as soon as it handles both signals; returns its exit status.
+/// Asks a command to end, twice, as soon as it handles both signals. Returns its exit status.
 fn interrupted_twice(child: &mut Child) -> i32 {
     until("it hears signals", || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -44,7 +44,7 @@ fn interrupted_twice(child: &mut Child) -> i32 {
 }
 
 /// Checks that nothing is left of a run: no temporary file, no socket, no list. On a busy machine, a run may have no
-/// time to remove its files; the next run does.
+/// time to remove its files; the next run then does so.
 fn assert_nothing_left(room: &Room) {
     let found = left(room);
     if found.is_empty() {
@@ -130,7 +130,7 @@ fn two_interrupts_end_a_run_whose_messages_are_not_read() {
     assert_nothing_left(&room);
 }
 
-/// Copies a file, by way of a program.
+/// Copies a file through a program.
 const COPY: &str = r#"
     name = "copy"
     [source]
@@ -180,7 +180,7 @@ fn two_interrupts_end_a_run_whose_file_system_does_not_answer() {
         };
         until(what, || asked.load(Ordering::SeqCst));
         if what == "report" {
-            // The run is over, and a signal has its usual effect again.
+            // The run is over, so a signal has its usual effect again.
             signal(&child, libc::SIGTERM);
             assert!(!end_of(&mut child).success());
         } else {

@@ -55,7 +55,7 @@ fn ready_flows_pass_their_cases() {
 }
 
 #[test]
-fn programs_that_are_not_installed_give_what_the_case_says_and_nothing_waits() {
+fn programs_that_are_not_installed_produce_what_the_case_says_and_nothing_waits() {
     let cases = r#"
         [[case]]
         name = "the second attempt succeeds"
@@ -82,7 +82,7 @@ fn programs_that_are_not_installed_give_what_the_case_says_and_nothing_waits() {
 }
 
 #[test]
-fn what_differs_is_told_with_the_line_that_expects_it() {
+fn a_difference_is_reported_with_the_line_that_expects_it() {
     let cases = r#"[[case]]
 name = "wrong"
 stdin = "a\nb\n"
@@ -226,12 +226,12 @@ fn an_example_comes_with_a_case_that_passes() {
 }
 
 #[test]
-fn expectations_find_their_units_whatever_order_they_stand_in() {
+fn expectations_find_their_units_in_any_order() {
     let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"some\"\nop = \"check\"\nfield = \"size\"\nequals = \"{line}\"\n\
         [[stage]]\nname = \"end\"\nop = \"set\"\nfields = { x = \"{line}\" }\n";
     let flow =
         flow.replacen("[[stage]]", "[[stage]]\nname = \"pay\"\nop = \"set\"\npayload = \"{line}\"\n[[stage]]", 1);
-    // The first dead letter that is expected fits all that come, and the second only the first of these.
+    // The first expectation fits every dead letter, and the second only the first dead letter.
     let cases = r#"
         [[case]]
         name = "vague before exact"
@@ -245,7 +245,7 @@ fn expectations_find_their_units_whatever_order_they_stand_in() {
 }
 
 #[test]
-fn what_the_case_does_not_have_is_told_where_the_stage_passes_over_failures() {
+fn a_missing_definition_is_reported_even_if_the_stage_skips_failures() {
     let flow = FLOW.replace("stdin = \"null\"", "stdin = \"null\"\nafter_failure = \"skip\"");
     let cases = "[[case]]\nname = \"x\"\nstdin = \"a\\n\"\n[case.expect]\nretired = []\n";
     let said = tested(&flow, cases, &[], 1);
@@ -257,7 +257,7 @@ fn what_the_case_does_not_have_is_told_where_the_stage_passes_over_failures() {
 }
 
 #[test]
-fn a_file_of_cases_is_no_flow_and_says_whose_cases_it_has() {
+fn a_case_file_is_not_a_flow_and_the_message_names_its_flow() {
     let room = Room::new(FLOW);
     room.write("flow.test.toml", "\n[[case]]\nname = \"x\"\n[case.expect]\n");
     for command in [&["plan", "flow.test.toml"][..], &["run", "flow.test.toml"], &["test", "flow.test.toml"]] {

@@ -1,4 +1,4 @@
-//! The control socket among hostile and careless neighbours: floods, half requests, unread answers, other runs at its
+//! The control socket against hostile and careless peers: floods, half requests, unread answers, other runs at its
 //! path, impostors in place of servers.
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ fn a_run_takes_no_other_runs_socket_away() {
     let (_, err) = ended(&room.run(&["run", "flow.toml", "in", "--control", path]), 2);
     assert!(err.contains("control socket of a run that is still there"), "{err}");
     assert_eq!(room.status(path)["flow"], "gate", "the first is still reached");
-    // Someone takes the socket away, and a second run has the path from then on.
+    // The socket is removed by hand, and a second run takes the path.
     fs::remove_file(&control).unwrap();
     let second = room.start(&["run", "flow.toml", "in", "--control", path]);
     first.signal(libc::SIGINT);
@@ -44,7 +44,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
     let connect = || UnixStream::connect(&running.control).unwrap();
     let (is_over, pid) = (AtomicBool::new(false), running.child.id());
     thread::scope(|scope| {
-        // Half requests that go on by a byte.
+        // Half requests that continue by a byte at a time.
         scope.spawn(|| {
             let mut drips: Vec<_> = (0..80).map(|_| connect()).collect();
             while !is_over.load(Ordering::Relaxed) {
@@ -52,7 +52,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
                 thread::sleep(Duration::from_millis(50));
             }
         });
-        // Clients that ask and never read.
+        // Clients that send requests and never read.
         scope.spawn(|| {
             let mut deaf: Vec<_> = (0..10).map(|_| connect()).collect();
             for client in &deaf {
@@ -84,7 +84,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
         let mut descriptors = 0;
         for _ in 0..10 {
             let mut tries = 0;
-            // A newcomer of a flood may be turned away, but not all the time.
+            // During a flood, a new client may be refused, but not always.
             until("the run answers", || {
                 tries += 1;
                 room.run(&["status", path]).status.success()
@@ -115,7 +115,7 @@ fn the_end_of_a_run_closes_connections_cleanly() {
 }
 
 #[test]
-fn a_server_that_drips_or_never_ends_its_answer_is_given_up_on() {
+fn the_client_gives_up_on_a_server_that_drips_or_never_ends_its_answer() {
     let room = Room::new(GATE);
     for (name, pause, expected) in [
         ("drip", Duration::from_millis(200), "does not answer within 10 s"),
@@ -139,7 +139,7 @@ fn a_server_that_drips_or_never_ends_its_answer_is_given_up_on() {
 }
 
 #[test]
-fn runs_that_hang_are_told_of_beside_those_that_answer() {
+fn hung_runs_are_listed_beside_those_that_answer() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
     let own = std::process::id();

@@ -46,7 +46,7 @@ fn sorted(room: &Room, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn copies_go_their_ways_and_are_one_unit_again() {
+fn copies_take_separate_paths_and_become_one_unit_again() {
     let room = Room::new(FACTS);
     fs::create_dir(room.path("in")).unwrap();
     room.write("in/a", "hello");
@@ -72,7 +72,7 @@ fn copies_go_their_ways_and_are_one_unit_again() {
 }
 
 #[test]
-fn the_unit_of_a_copy_that_fails_is_no_unit_again_and_is_retried_whole() {
+fn the_unit_of_a_failed_copy_is_not_gathered_and_is_retried_whole() {
     let room = Room::new(FACTS);
     fs::create_dir(room.path("in")).unwrap();
     room.write("in/a", "bad");
@@ -128,7 +128,7 @@ fn copies_may_end_apart_and_lines_are_copied_too() {
 }
 
 #[test]
-fn wrong_copies_are_refused_where_they_stand() {
+fn wrong_copies_are_refused_at_their_line() {
     let flow = |to: &str, rest: &str, line: &str| {
         format!(
             "[source]\nlines = \"-\"\n[[stage]]\nname = \"line\"\nop = \"set\"\npayload = \"{{line}}\"\n\

@@ -3,7 +3,7 @@
 use crate::support::Room;
 
 #[test]
-fn the_doctor_tells_which_fences_are_in_force_and_why() {
+fn the_doctor_says_which_fences_are_in_force_and_why() {
     let room = Room::new("");
     let asked = |fence: &str| {
         let output = room.command(&["doctor"]).env("MILLSTREAM_FENCE", fence).output().unwrap();

@@ -57,7 +57,7 @@ fn a_program_may_take_several_items_at_once() {
     assert_eq!(out, "<x y><><.><z><.>");
     let (out, _) = ended(&room.run(&["each", "-n", "-N2", "rm", "-f", ":::", "a b", "-r", "c"]), 0);
     assert_eq!(out, "rm -f 'a b' -r\nrm -f c\n");
-    // A group that fails is one dead letter, and comes back whole.
+    // A group that fails is one dead letter, and is retried whole.
     let script = "test -e mended || exit 1; echo $#: \"$@\" >> got";
     let odd = OsStr::from_bytes(b"\xff b");
     let mut command = room.command(&["each", "-q", "-N", "3", "sh", "-c", script, "sh", "{}", ":::", "a"]);
@@ -134,7 +134,7 @@ fn outputs_do_not_mix_and_may_bear_their_item() {
 }
 
 #[test]
-fn output_is_shown_whatever_became_of_its_program() {
+fn output_is_shown_whether_or_not_its_program_succeeded() {
     let room = Room::new("");
     let script = "echo out $1; echo err $1 >&2; test $1 != bad";
     let (out, err) =
@@ -152,7 +152,7 @@ fn output_is_shown_whatever_became_of_its_program() {
 #[test]
 fn outputs_may_keep_the_order_of_their_items() {
     let room = Room::new("");
-    // The first ends last, one fails, one says nothing, and one is tried again.
+    // The first program ends last, one fails, one prints nothing, and one is tried again.
     let script = "case $1 in 0) sleep 0.3;; 7) exit 1;; 9) exit 0;; 11) mkdir seen || exit 0; exit 1;; esac; echo $1";
     let items: String = (0..60).map(|item| format!("{item}\n")).collect();
     let args = ["-q", "-k", "-j8", "--retry", "1", "--backoff", "1ms..1ms", "sh", "-c", script, "sh", "{}"];
@@ -178,7 +178,7 @@ fn a_reader_that_has_seen_enough_stops_the_rest() {
 }
 
 #[test]
-fn a_reader_that_leaves_late_or_early_is_told_by_the_exit_status() {
+fn the_exit_status_says_whether_the_reader_left_early() {
     let room = Room::new("");
     let status = |line: &str| {
         let line = line.replace("EACH", &format!("{} each -q", env!("CARGO_BIN_EXE_millstream")));
@@ -212,7 +212,7 @@ fn a_machine_that_is_short_of_memory_starts_nothing() {
 }
 
 #[test]
-fn an_interrupt_lets_a_retry_come_and_a_busy_machine_go() {
+fn an_interrupted_run_waits_for_a_retry_but_not_for_a_busy_machine() {
     let room = Room::new("");
     let script = "test -e tried || { touch tried; exit 1; }; touch again";
     let run = room.start(&[
@@ -242,8 +242,8 @@ fn an_interrupt_lets_a_retry_come_and_a_busy_machine_go() {
 }
 
 #[test]
-fn an_order_of_outputs_is_part_of_no_cycle() {
-    // The first unit waits for what others hold that are in front of it, while their outputs wait for its turn.
+fn the_order_of_outputs_is_part_of_no_cycle_of_waits() {
+    // The first unit waits for a resource that other units hold, while their outputs wait for that of the first.
     let stage =
         |name: &str, rest: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"exec\"\nstdin = \"null\"\n{rest}\n");
     let flow = [
@@ -269,7 +269,7 @@ fn an_interrupt_ends_the_wait_for_a_reader_and_loses_nothing_else() {
         "[source]\nargs = true\n[[stage]]\nname = \"say\"\nop = \"exec\"\nexec = [\"head\", \"-c\", \"300000\", \"/dev/zero\"]\n",
         "stdout = \"print\"\n[[stage]]\nname = \"list\"\nop = \"append\"\npath = \"list\"\nline = \"{line}\"\nfresh = true\n"
     ));
-    // Its output is not read before its end.
+    // Its output is not read before the run ends.
     let mut run = room.start(&["run", "--report", "r.json", "flow.toml", "1", "2", "3"]);
     run.line_with("outputs wait until standard output is read");
     run.signal(libc::SIGINT);
@@ -281,7 +281,7 @@ fn an_interrupt_ends_the_wait_for_a_reader_and_loses_nothing_else() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_stops_the_rest() {
+fn a_full_disk_is_reported_and_stops_the_other_programs() {
     let room = Room::new("");
     let items: String = (0..5000).map(|item| format!("{item}\n")).collect();
     room.write("items", items);
@@ -323,7 +323,7 @@ fn output_to_a_file_goes_on_where_others_stopped() {
 #[test]
 fn jobs_and_needs_bound_what_runs_at_once() {
     let room = Room::new("");
-    // Each program leaves a file while it runs, and tells how many there are.
+    // Each program has a file while it runs, and prints how many there are.
     let script = "touch run.$1; ls run.* | wc -l; sleep 0.05; rm run.$1";
     for (args, most) in [(&["-j3"][..], 3), (&["-j8", "--needs", "gpu=2"], 2), (&["-j8", "--needs", "k:{ext}=1"], 1)] {
         let mut all = args.to_vec();
@@ -349,7 +349,7 @@ fn starts_keep_their_distance() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_then_kept_for_a_retry() {
+fn a_failed_program_is_tried_again_and_its_item_kept_for_a_retry() {
     let room = Room::new("");
     let script = "echo x >> tries.$1; test -e mended || test \"$1\" != bad";
     let args = ["each", "--retry", "2", "--backoff", "1ms..2ms", "sh", "-c", script, "sh", "{}", ":::", "good", "bad"];
@@ -410,7 +410,7 @@ fn results_are_kept_by_item() {
 }
 
 #[test]
-fn what_is_made_already_is_left_out() {
+fn items_whose_file_exists_already_are_left_out() {
     let room = Room::new("");
     fs::create_dir(room.path("in")).unwrap();
     for name in ["in/a", "in/b"] {
@@ -482,7 +482,7 @@ fn files_of_a_walk_are_items_whatever_their_names() {
 }
 
 #[test]
-fn slips_are_refused_before_anything_runs() {
+fn mistakes_are_refused_before_anything_runs() {
     let room = Room::new("");
     for (args, reason) in [
         (&["each"][..], "PROGRAM"),

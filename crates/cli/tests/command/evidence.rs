@@ -165,7 +165,7 @@ fn the_command_is_not_run_once_more_than_needed() {
 
 #[test]
 fn several_jobs_see_what_one_sees() {
-    // Every third run fails, slowly. If runs counted in the order of their ends, the first dozens would all be
+    // Every third run fails, slowly. If runs counted in the order in which they end, the first dozens would all be
     // successes.
     let room = room();
     let script = "[ $((MILLSTREAM_RUN % 3)) = 0 ] && { sleep 0.3; exit 1; }; exit 0";
@@ -300,7 +300,7 @@ fn a_mean_of_times_is_bounded_by_the_time_limit() {
 }
 
 #[test]
-fn an_answer_is_told_in_every_form() {
+fn an_answer_has_every_form() {
     let room = room();
     let args = [
         "slo",
@@ -358,7 +358,7 @@ fn without_a_terminal_progress_is_a_line_now_and_then() {
 }
 
 #[test]
-fn a_plan_says_what_a_decision_takes() {
+fn a_plan_says_how_many_runs_a_decision_takes() {
     let room = room();
     let args = [
         "slo",

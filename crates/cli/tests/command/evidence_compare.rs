@@ -89,7 +89,7 @@ fn equal_commands_are_soon_within_a_claim() {
 }
 
 #[test]
-fn several_commands_are_compared_with_the_first_and_their_times_told() {
+fn several_commands_are_compared_with_the_first_and_their_times_shown() {
     let room = Room::new("");
     let args = ["compare", "--run", "--error", "0.05", "sleep 0.01", "sleep 0.2", "sleep 0.3"];
     let (out, _) = ended(&room.run(&args), 0);
@@ -105,7 +105,7 @@ fn several_commands_are_compared_with_the_first_and_their_times_told() {
 }
 
 #[test]
-fn what_is_run_around_the_runs_is_run_as_often_as_it_says() {
+fn commands_around_the_runs_run_as_often_as_documented() {
     let room = Room::new("");
     let args = [
         "compare",
@@ -133,7 +133,7 @@ fn what_is_run_around_the_runs_is_run_as_often_as_it_says() {
     for (file, lines) in [("setup", 1), ("prepare", 10), ("cleanup", 1), ("a", 5), ("b", 5)] {
         assert_eq!(room.read(file).len(), lines, "{file}");
     }
-    // The cleanup is run after a failure, too, and a failure of the commands around the runs is an error.
+    // The cleanup runs after a failure as well, and a failure of the commands around the runs is an error.
     let (_, err) = ended(&room.run(&["compare", "--run", "--cleanup", "echo >>cleanup", "false", "true"]), 4);
     assert!(err.contains("--ignore-failure") && room.read("cleanup").len() == 2, "{err}");
     let (_, err) = ended(&room.run(&["compare", "--run", "--prepare", "false", "true", "true"]), 4);

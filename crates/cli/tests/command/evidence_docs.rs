@@ -1,8 +1,8 @@
-//! The examples of `docs/evidence.md` run, and print the output that the page shows.
+//! The examples of `docs/evidence.md` run and print the output that the page shows.
 //!
-//! In a block marked `console`, a line that begins with `$ ` is a command, and the following lines are its output; `…`
-//! stands for any text within a line or, alone on a line, for any lines. All commands run in one folder, from the top
-//! of the page to its end, with stand-ins for the programs that the page assumes.
+//! In a block marked `console`, a line that begins with `$ ` is a command, and the following lines are its output. `…`
+//! matches any text within a line or, alone on a line, any lines. All commands run in one folder, from the top of the
+//! page to its end, with stand-ins for the programs that the page assumes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -104,7 +104,7 @@ fn the_examples_of_the_page_run_as_printed() {
 }
 
 #[test]
-fn patterns_are_neither_blind_nor_too_strict() {
+fn patterns_are_neither_too_loose_nor_too_strict() {
     for (wanted, line, fit) in [
         ("a … c", "a b c", true),
         ("a … c", "a b d", false),

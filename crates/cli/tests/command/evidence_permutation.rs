@@ -50,7 +50,7 @@ fn a_seed_repeats_the_answer_and_json_has_all_of_it() {
 
 #[test]
 fn equal_values_are_equal_in_any_order() {
-    // One division in three equals the observed one, which sums of floats in another order would hide.
+    // One division in three has the observed sum; adding the floats in another order would hide that.
     let room = Room::new("");
     room.write("a", "0.1\n0.2\n0.3\n");
     room.write("b", "0.3\n0.1\n0.2\n");

@@ -36,7 +36,7 @@ fn a_run_with_matched_output_lasts_until_no_process_holds_it() {
 }
 
 #[test]
-fn what_a_run_says_explains_its_own_failure() {
+fn the_output_of_a_run_explains_its_own_failure() {
     let room = room();
     // The second run makes the pipe non-blocking, and the third writes more than fits into it.
     let script = "\
@@ -74,7 +74,7 @@ fn a_run_finds_the_environment_and_the_signals_of_its_parent() {
 }
 
 #[test]
-fn one_interrupt_waits_for_what_runs_and_keeps_it() {
+fn after_one_interrupt_current_runs_end_and_count() {
     let room = room();
     let args =
         ["slo", "--at-least", "0.99", "--state", "state", "--json", "--", "sh", "-c", "echo >>starts; sleep 0.5"];
@@ -88,7 +88,7 @@ fn one_interrupt_waits_for_what_runs_and_keeps_it() {
 }
 
 #[test]
-fn two_interrupts_stop_what_runs_and_keep_nothing() {
+fn two_interrupts_stop_current_runs_which_do_not_count() {
     let room = room();
     let args = [
         "slo",
@@ -117,7 +117,7 @@ fn two_interrupts_stop_what_runs_and_keep_nothing() {
 }
 
 #[test]
-fn an_interrupt_while_nothing_comes_on_standard_input_keeps_what_came() {
+fn an_interrupt_during_a_wait_for_standard_input_keeps_the_outcomes_so_far() {
     let room = room();
     let args = ["slo", "--at-least", "0.99", "--state", "state", "--json"];
     let mut child =

@@ -30,7 +30,7 @@ fn explained(room: &Room, what: &str) -> Value {
 }
 
 #[test]
-fn a_unit_is_explained_with_the_unit_that_holds_what_it_waits_for() {
+fn a_unit_is_explained_with_the_holder_of_the_resource_it_waits_for() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
     until("one runs and three wait", || {
@@ -91,10 +91,10 @@ fn a_key_is_found_with_and_without_its_resource() {
 }
 
 #[test]
-fn a_run_of_another_version_is_named_as_that() {
+fn a_run_of_another_version_is_reported_as_such() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
-    // A client of a later version: its request is refused by name, and the connection goes on.
+    // A client of a later version: its request is refused by name, and the connection stays open.
     let mut stream = UnixStream::connect(&running.control).unwrap();
     stream.write_all(b"{\"do\":\"dance\",\"to\":7}\n{\"do\":\"status\"}\n").unwrap();
     let answers: Vec<Value> =
@@ -106,7 +106,7 @@ fn a_run_of_another_version_is_named_as_that() {
     assert!(answers[0]["error"].as_str().unwrap().contains("no request `dance`"), "{}", answers[0]);
     stop(&room, running, 0);
 
-    // A run of an earlier version, and one of a later version that explains no longer.
+    // A run of an earlier version, and a run of a later version without this request.
     for refusal in [
         r#"{"ok":false,"error":"not understood: unknown variant `explain`, expected `status` or `set` at line 1 column 15"}"#,
         r#"{"ok":false,"unknown":true,"error":"no"}"#,

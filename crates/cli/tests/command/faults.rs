@@ -1,4 +1,4 @@
-//! Runs on a file system that may fail at any call: the command's messages are true, and its files are sound.
+//! Runs on a file system that may fail at any call: the command's messages stay true, and its files sound.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,8 @@ use crate::syscalls::{Answer, CHANGES, Call, answer};
 
 const FILES: usize = 24;
 
-/// Copies a tree by `write` and by a program, and lists it in a fresh file and in one to which other runs have written.
+/// Copies a tree by `write` and by a program, and lists it in a fresh file and in a file to which other runs have
+/// written.
 const COPY: &str = r#"
     name = "faulty"
     [source]
@@ -77,7 +78,8 @@ fn is_made(call: &Call, room: &Path) -> bool {
     call.writes && path.is_relative() && !path.starts_with("runtime") && !path.to_string_lossy().contains(':')
 }
 
-/// Runs the command while `fault` answers its calls about what it makes. `None`: that cannot be done here.
+/// Runs the command while `fault` answers its calls about the files that it makes. `None` if this system does not allow
+/// that.
 fn run(room: &Room, mut fault: impl FnMut(&Call) -> Answer + Send + 'static) -> Option<Output> {
     let folder = room.path("").canonicalize().unwrap();
     let mut command = room.command(RUN);
@@ -144,7 +146,7 @@ fn lines(room: &Room, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn whatever_call_fails_what_is_said_and_what_is_left_are_true() {
+fn whichever_call_fails_the_messages_are_true_and_the_files_sound() {
     const ERRORS: [i32; 6] = [libc::EIO, libc::ESTALE, libc::EDQUOT, libc::EROFS, libc::ENOSPC, libc::EINTR];
     let first = seed();
     for seed in first..first + 10 {
@@ -229,13 +231,14 @@ fn has_failed(faults: &str, call: libc::c_long) -> bool {
     faults.lines().any(|fault| fault.contains(&format!("number: {call},")))
 }
 
-/// The letters in the file. A part of a letter that could not be taken back is a blank line there.
+/// The letters in the file, where a part of a letter that could not be removed is a blank line.
 fn letters(room: &Room) -> Vec<String> {
     let text = fs::read_to_string(room.path("report.dead-letters.jsonl")).unwrap_or_default();
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// The third line that is written to `name` fits only in part, as if the disk were full just then; whatever is `refused` fails.
+/// Only a part of the third line that is written to `name` fits, as if the disk were full just then; calls of the kind
+/// `refused` fail.
 fn full_for_one_line(name: &'static str, refused: libc::c_long) -> impl FnMut(&Call) -> Answer + Send {
     let mut writes = 0;
     move |call| {
@@ -255,7 +258,7 @@ fn full_for_one_line(name: &'static str, refused: libc::c_long) -> impl FnMut(&C
 }
 
 #[test]
-fn a_line_that_does_not_fit_is_taken_back_and_the_next_follows_the_one_before() {
+fn a_line_that_does_not_fit_is_removed_and_the_next_follows_the_previous_one() {
     for name in ["log", "list"] {
         let room = room();
         fs::remove_file(room.path("list")).unwrap();
@@ -273,7 +276,7 @@ fn a_line_that_does_not_fit_is_taken_back_and_the_next_follows_the_one_before() 
 }
 
 #[test]
-fn a_part_of_a_line_that_cannot_be_taken_back_becomes_a_blank_line() {
+fn a_part_of_a_line_that_cannot_be_removed_becomes_a_blank_line() {
     let room = room();
     room.write("flow.toml", LISTS);
     let Some(output) = run(&room, full_for_one_line("log", libc::SYS_ftruncate)) else { return };
@@ -283,7 +286,7 @@ fn a_part_of_a_line_that_cannot_be_taken_back_becomes_a_blank_line() {
 }
 
 #[test]
-fn a_line_of_another_program_in_the_middle_of_one_stays_and_the_line_follows_it() {
+fn a_line_of_another_program_within_a_line_stays_and_the_line_is_written_again() {
     const FOREIGN: &str = "an earlier line than this one's end\n";
     for then in [Answer::Go, Answer::Short(3)] {
         let room = room();
@@ -297,7 +300,7 @@ fn a_line_of_another_program_in_the_middle_of_one_stays_and_the_line_follows_it(
             match writes {
                 3 => Answer::Short(7),
                 4 => {
-                    // Like a program that does not use locks.
+                    // As a program does that uses no locks.
                     let mut log = fs::File::options().append(true).open(&call.path).unwrap();
                     log.write_all(FOREIGN.as_bytes()).unwrap();
                     then
@@ -315,7 +318,7 @@ fn a_line_of_another_program_in_the_middle_of_one_stays_and_the_line_follows_it(
     }
 }
 
-/// Only lists.
+/// Writes lists only.
 const LISTS: &str = r#"
     name = "faulty"
     [source]
@@ -372,7 +375,7 @@ fn runs_that_append_to_one_file_keep_each_others_lines_on_a_full_disk() {
 }
 
 #[test]
-fn what_could_not_be_stored_when_a_file_is_closed_is_not_put_in_place() {
+fn a_file_whose_close_fails_is_not_put_in_place() {
     let room = room();
     let Some(output) = run(&room, |call| {
         let of_out = call.path.to_string_lossy().contains("/out/");
@@ -393,7 +396,7 @@ fn is_one_user(error: &io::Error) -> bool {
 }
 
 #[test]
-fn two_users_of_a_sticky_folder_keep_what_is_theirs() {
+fn two_users_of_a_sticky_folder_keep_their_own_files() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: only root can be two users");
         return;

@@ -1,4 +1,4 @@
-//! `flows/fetch.toml` with few descriptors, and with what should not be told to others.
+//! `flows/fetch.toml` with few descriptors, and with secrets.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use crate::support::{Room, code, ended};
 
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
-/// A server that answers every path with itself, but for `/none`, which is not found.
+/// A server that answers every path with the path itself, except `/none`, which is not found.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -54,7 +54,7 @@ fn units_wait_for_descriptors_where_there_are_few() {
 }
 
 #[test]
-fn a_soft_limit_is_raised_and_programs_get_the_one_that_there_was() {
+fn a_soft_limit_is_raised_and_programs_get_the_original_one() {
     let address = server();
     let urls: String = (0..100).map(|page| format!("http://{address}/{page}\n")).collect();
     let room = Room::new(&FETCH.replace("\"host:*\" = 2 ", "\"host:*\" = 16 "));
@@ -128,7 +128,7 @@ fn a_retry_that_is_abandoned_at_a_silent_server_keeps_every_letter() {
     let urls: Vec<String> = (0..20).map(|page| format!("http://{address}/{page}")).collect();
     room.write("urls", urls.join("\n"));
     ended(&room.run(&["run", "flow.toml", "urls", "-p", "out=out", "--dead-letters", "dead.jsonl"]), 1);
-    // Connections are made, and nothing is answered.
+    // The server accepts connections and answers nothing.
     let listener = TcpListener::bind(address).unwrap();
     let mut running = room.start(&["retry", "dead.jsonl"]);
     let silent = listener.accept().unwrap();
@@ -146,7 +146,7 @@ fn a_retry_that_is_abandoned_at_a_silent_server_keeps_every_letter() {
 }
 
 #[test]
-fn a_proxy_of_the_environment_is_asked_unless_no_proxy_names_the_host() {
+fn a_proxy_of_the_environment_is_used_unless_no_proxy_names_the_host() {
     let room = Room::new(&FETCH.replace("retry = { times = 3, backoff = \"100ms..5s\" }", ""));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = format!("http://{}", listener.local_addr().unwrap());

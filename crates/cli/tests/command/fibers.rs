@@ -54,7 +54,7 @@ impl SlowPeers {
     }
 }
 
-/// The fetch of the repository with room for many requests at once, also to one host.
+/// `flows/fetch.toml` with room for many requests at once, even to one host.
 fn fetch(requests: usize) -> Room {
     let text = FETCH
         .replace("inflight = 256", &format!("inflight = {}", requests + 100))
@@ -93,8 +93,8 @@ fn a_thousand_slow_peers_are_asked_at_once_on_two_threads() {
     let report = room.json("report.json");
     let get = &report["stages"][0];
     assert_eq!((&get["name"], &get["dead_lettered"]), (&"get".into(), &0.into()), "{report}");
-    // Of the threads that fetch there are two, and one that watches over them, whatever the number of requests. A thread
-    // that has just started still has the name of the thread that started it.
+    // Two threads fetch, and a third one watches over them, whatever the number of requests. A thread that has just
+    // started still has the name of the thread that started it.
     let fetching = seen.iter().filter(|name| name.starts_with("fibers") || *name == "ms-get");
     let names: BTreeSet<&String> = fetching.clone().collect();
     assert!((2..=3).contains(&names.len()) && fetching.count() <= 4, "{seen:?}");
@@ -102,7 +102,7 @@ fn a_thousand_slow_peers_are_asked_at_once_on_two_threads() {
 }
 
 #[test]
-fn a_dump_tells_what_the_units_wait_for() {
+fn a_dump_shows_what_the_units_wait_for() {
     let peers = SlowPeers::start(Duration::from_secs(600));
     let room = fetch(20);
     room.write("flow.toml", room.read("flow.toml").replace("fibers = 10000 ", "fibers = 10000\nstack = \"512KiB\" "));
@@ -140,7 +140,7 @@ fn a_time_limit_ends_a_request_on_a_fiber() {
     assert!(letters.iter().all(|letter| letter["cause"] == "timeout"), "{}", letters[0]);
 }
 
-/// The processes whose arguments hold a text.
+/// The number of processes whose arguments contain a text.
 fn processes_with(text: &str) -> usize {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let arguments = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
@@ -152,7 +152,7 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     const PROGRAMS: usize = 1000;
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
-    // Told apart from the programs of other tests by the length of their sleep.
+    // The length of their sleep distinguishes them from the programs of other tests.
     let length = format!("6{:08}", std::process::id());
     let room = Room::new(&format!(
         "inflight = 2000\n[source]\nlines = \"-\"\n[[stage]]\nname = \"wait\"\nop = \"exec\"\n\
@@ -168,8 +168,8 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
     // Without line tables, inlined functions do not appear as frames.
     assert!(frames.first().is_some_and(|frame| frame.contains("talk") || frame.contains("ops::exec")), "{dump}");
-    // Two run the fibers, one watches over them, and eight at a time start programs; a thread that has just started one may
-    // not be idle yet when the next program wants one.
+    // Two threads run the fibers, one watches over them, and eight at a time start programs. A thread that has just
+    // started a program may not be idle yet when the next program needs a thread.
     let seen = threads(process);
     let running_fibers = seen.iter().filter(|name| name.starts_with("fibers-") && *name != "fibers-blocking").count();
     assert!((3..=4).contains(&running_fibers) && seen.len() <= 40, "{seen:?}");
@@ -237,7 +237,7 @@ fn an_abandoned_run_does_not_wait_for_silent_servers() {
 }
 
 #[test]
-fn a_run_whose_fibers_find_no_room_tells_what_its_units_wait_for() {
+fn a_run_whose_fibers_find_no_room_says_what_its_units_wait_for() {
     let text = "[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\nfibers = 50\nstack = \"1GiB\"\n";
     let room = Room::new(text);
     room.write("urls", "http://127.0.0.1:1/\n");

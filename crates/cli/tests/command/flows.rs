@@ -1,4 +1,4 @@
-//! The ready flows under `flows/`, run on real files: they keep the promises in their comments.
+//! The ready flows under `flows/` keep the promises in their comments when they run on real files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -123,7 +123,7 @@ fn a_second_archive_run_stores_nothing_new() {
 }
 
 #[test]
-fn an_archive_within_the_folder_it_archives_does_not_take_itself_up() {
+fn an_archive_within_the_archived_folder_does_not_archive_itself() {
     let room = room_with_files(ARCHIVE);
     for _ in 0..2 {
         ended(&room.run(&["run", "flow.toml", "in", "-p", "out=in/archive"]), 0);
@@ -200,7 +200,7 @@ struct Server {
 }
 
 impl Server {
-    /// Answers every path with itself; `/none` is not found, and `/late` is unavailable the first two times.
+    /// Answers every path with the path itself; `/none` is not found, and `/late` is unavailable the first two times.
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server =
@@ -276,7 +276,7 @@ fn fetch_stores_every_page_two_requests_a_host_at_once_and_tries_again() {
 }
 
 #[test]
-fn a_second_archive_run_mends_what_is_damaged() {
+fn a_second_archive_run_repairs_damaged_objects() {
     let room = room_with_files(ARCHIVE);
     let archive = ["run", "flow.toml", "in", "-p", "out=out"];
     ended(&room.run(&archive), 0);
@@ -339,7 +339,7 @@ fn an_archive_is_restored_with_names_contents_and_permissions() {
 }
 
 #[test]
-fn an_archive_keeps_closed_what_was_closed() {
+fn an_archive_keeps_private_files_private() {
     let room = room_with_files(ARCHIVE);
     let source = room.path("in/large");
     fs::set_permissions(&source, PermissionsExt::from_mode(0o600)).unwrap();

@@ -119,7 +119,7 @@ fn a_file_with_a_dead_piece_is_not_written_and_a_retry_makes_it_whole() {
 }
 
 #[test]
-fn a_partial_group_goes_on_without_its_dead() {
+fn a_partial_group_goes_on_without_its_dead_pieces() {
     let room = Room::new(&MEND.replace("by = \"parent\"", "by = \"parent\"\npartial = true"));
     fs::create_dir(room.path("in")).unwrap();
     room.write("in/a", "x\nbad\ny\n");
@@ -339,7 +339,7 @@ fn a_stage_in_a_cycle_runs_on_what_was_gathered() {
 }
 
 #[test]
-fn a_count_that_fails_says_that_its_units_are_not_known_any_more() {
+fn a_count_that_fails_says_that_its_units_are_no_longer_known() {
     let flow = lines_flow("by = \"{line}\"\nreduce = \"count\"", "op = \"check\"\nfield = \"size\"\nequals = \"9\"");
     let room = Room::new(&flow);
     room.write("in", "a\na\n");
@@ -352,7 +352,7 @@ fn a_count_that_fails_says_that_its_units_are_not_known_any_more() {
 }
 
 #[test]
-fn a_retry_says_which_groups_it_makes_of_the_retried_units_alone() {
+fn a_retry_says_which_groups_contain_only_retried_units() {
     let flow = lines_flow("item = \"{line}\"\nafter = \"\\n\"", "op = \"write\"\npath = \"out\"\noverwrite = true");
     let check = "[[stage]]\nname = \"check\"\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"test -e mended || test $0 != b\", \"{line}\"]\n";
     let room = Room::new(&flow.replacen("[[stage]]", &format!("{check}stdout = \"null\"\n[[stage]]"), 1));
@@ -381,7 +381,7 @@ fn any_number_of_units_is_counted_in_little_memory() {
 }
 
 #[test]
-fn a_rehearsal_tells_of_groups() {
+fn a_rehearsal_shows_groups() {
     let room = Room::new(MEND);
     fs::create_dir(room.path("in")).unwrap();
     room.write("in/a", "x\ny\n");
@@ -522,7 +522,7 @@ fn units_without_a_value_for_the_key_are_in_no_group() {
 }
 
 #[test]
-fn a_unit_that_breaks_off_while_it_is_split_has_one_letter() {
+fn a_unit_whose_split_breaks_off_has_one_letter() {
     let flow = MEND.replace("by = \"lines\"", "by = \"json\"");
     assert_ne!(flow, MEND);
     let room = Room::new(&flow.replace("{line}", "{size}"));

@@ -19,7 +19,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// An answer, taken apart.
+/// The parts of an answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -42,7 +42,7 @@ pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
     Answer { status: status.parse().unwrap(), headers: headers.to_lowercase(), body: body.to_owned() }
 }
 
-/// `GET`, with further headers, each with its line end.
+/// Sends `GET` with further headers, each with its line end.
 pub(crate) fn get(address: SocketAddr, path: &str, headers: &str) -> Answer {
     exchange(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n").as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Forks of flow files whose ways join again: what `plan` says of them, which are refused, and that none hangs.
+//! Forks whose paths join again: what `plan` says about them, which joins are refused, and that none hangs.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn flow(head: &str, stages: &str) -> Room {
     room
 }
 
-/// Two ways, one of which lets some files go, and their join.
+/// Two paths, one of which drops some files, and their join.
 fn ways(join: &str) -> String {
     format!(
         r#"
@@ -67,7 +67,7 @@ fn the_plan_says_what_comes_to_a_join_and_what_waits_there() {
 }
 
 #[test]
-fn a_join_that_waits_for_more_than_ever_comes_is_refused_with_both_ways() {
+fn a_join_that_waits_for_more_than_ever_comes_is_refused_with_both_paths() {
     let room = flow("", &ways("by = \"{path}\"\nunits = 3"));
     let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
     let said =
@@ -85,7 +85,7 @@ fn a_join_that_waits_for_more_than_ever_comes_is_refused_with_both_ways() {
 }
 
 #[test]
-fn a_path_below_a_folder_tells_files_apart_as_the_whole_path_does() {
+fn a_path_below_a_folder_identifies_files_as_the_whole_path_does() {
     let stages = ways("by = \"{rel}\"\nunits = 3");
     let room = flow("", &stages);
     let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
@@ -100,7 +100,7 @@ fn a_path_below_a_folder_tells_files_apart_as_the_whole_path_does() {
 }
 
 #[test]
-fn a_join_whose_other_field_may_tell_pieces_of_a_file_apart_is_told_of() {
+fn a_join_by_a_further_field_that_may_differ_among_pieces_is_warned_of() {
     let stages = ways("by = \"{path} {set.way}\"\nunits = 2");
     let stages = stages.replace(
         "op = \"filter\"\n        when = { text = \"{name}\", ends_with = \"1\" }",
@@ -131,7 +131,7 @@ fn a_plan_of_many_copies_and_joins_takes_little_time() {
 }
 
 #[test]
-fn a_join_whose_units_the_data_decide_is_told_of_until_the_flow_says_how_it_ends() {
+fn a_join_that_depends_on_the_data_is_warned_of_unless_the_wait_is_limited() {
     let (_, err) = planned(&flow("", &ways("by = \"{path}\"\nunits = 2")));
     assert!(err.contains("warning: `join` waits for 2 units of each file"), "{err}");
     for mended in [
@@ -139,7 +139,7 @@ fn a_join_whose_units_the_data_decide_is_told_of_until_the_flow_says_how_it_ends
         "by = \"{path}\"\nunits = 2\nmax_groups = 100",
         "by = \"{path}\"\nunits = 1",
         "by = \"parent\"",
-        // Files share a host of words: nothing is known of these groups.
+        // Many files share an extension, so nothing is known about these groups.
         "by = \"{ext}\"\nunits = 7",
     ] {
         let (page, err) = planned(&flow("", &ways(mended)));

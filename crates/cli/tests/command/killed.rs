@@ -1,4 +1,4 @@
-//! The remains of a killed run, and the next run, which removes them.
+//! The next run removes the remains of a killed run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,8 @@ use std::process::Stdio;
 
 use crate::support::{Room, code, ended, until};
 
-/// A unit whose program writes half of a file, starts a program of its own and one that leaves the session, and waits.
+/// A unit whose program writes half of a file, starts one program of its own and another that leaves the session, and
+/// waits.
 const HALF: &str = r#"
 name = "half"
 [source]
@@ -46,7 +47,7 @@ fn the_programs_of_a_killed_run_die_and_the_next_run_clears_up() {
     assert!(entries(&out).iter().all(|name| name.starts_with(".millstream-")), "{:?}", entries(&out));
     assert_eq!(entries(&out).len(), 1);
 
-    // A run at the same time leaves its files alone.
+    // A concurrent run leaves its files alone.
     ended(&room.run(&["run", "next.toml", "unit", "--quiet"]), 0);
     assert_eq!(entries(&out).len(), 1);
     assert!(socket.exists() && outer.runs() && inner.runs());
@@ -85,7 +86,7 @@ fn a_run_whose_terminal_is_closed_leaves_nothing() {
 }
 
 #[test]
-fn a_run_that_ends_by_itself_leaves_nothing_in_the_run_time_folder_and_no_process() {
+fn a_run_that_ends_normally_leaves_no_process_and_nothing_in_the_run_time_folder() {
     let room = Room::new(&HALF.replace("; wait", "; kill $! $(cat inner)"));
     let output = room.run(&["run", "flow.toml", "unit"]);
     let (_, err) = ended(&output, 0);

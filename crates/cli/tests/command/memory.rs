@@ -8,10 +8,11 @@ use crate::support::{Room, peak_bytes};
 
 const MIB: u64 = 1 << 20;
 
-/// The program, its threads' stacks and buffers, the line that the source reads meanwhile, and what an allocator keeps.
+/// The memory beside the byte budget: the program, its threads' stacks and buffers, the line that the source is
+/// reading, and what the allocator keeps.
 const BESIDE: u64 = 64 * MIB;
 
-/// The peak of a run whose input is `line`, repeated `times` times; a program holds up each line.
+/// The peak of a run whose input is `line`, repeated `times` times; a program delays each line.
 fn peak_with_lines(stages: &str, line: &[u8], times: usize) -> u64 {
     let room = Room::new(&format!(
         "memory = \"16MiB\"\ninflight = 100\n[source]\nlines = \"-\"\n{stages}\n\

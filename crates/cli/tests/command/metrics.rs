@@ -22,7 +22,7 @@ fn value(samples: &[Sample], name: &str) -> f64 {
 }
 
 #[test]
-fn a_run_serves_its_metrics_and_tells_whether_it_admits_units() {
+fn a_run_serves_its_metrics_and_says_whether_it_admits_units() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &["--metrics", "0"]);
     let server = address(&mut running, "metrics");
@@ -107,7 +107,7 @@ fn a_connection_carries_one_request_and_hides_no_second_one() {
 }
 
 #[test]
-fn connections_that_send_nothing_are_bounded_and_hold_up_no_run() {
+fn connections_that_send_nothing_are_bounded_and_delay_no_run() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &["--metrics", "0"]);
     let server = address(&mut running, "metrics");
@@ -168,7 +168,7 @@ fn the_dashboard_and_its_page_name_metrics_that_exist() {
     let page = fs::read_to_string(root.join("docs/watch.md")).unwrap();
     for sample in &served {
         let name = sample.name.trim_end_matches("_sum").trim_end_matches("_count");
-        // The page writes `…_ending` for names that begin as the one before.
+        // The page writes `…_ending` for names with the same beginning as the previous one.
         let begins = name.match_indices('_').any(|(at, _)| page.contains(&format!("`…{}`", &name[at..])));
         assert!(begins || page.contains(&format!("`{name}`")), "{name} is not on the page");
     }
@@ -201,7 +201,7 @@ fn a_metrics_file_accounts_for_the_whole_run() {
 }
 
 #[test]
-fn a_metrics_file_that_cannot_be_written_is_told_before_the_run() {
+fn a_metrics_file_that_cannot_be_written_is_reported_before_the_run() {
     let room = Room::new("");
     let output = room.run(&["each", "--metrics-file", "none/run.prom", "touch", ":::", "made"]);
     assert_eq!(output.status.code(), Some(2));
@@ -264,7 +264,7 @@ fn a_collector_gets_the_numbers_of_the_whole_run() {
 }
 
 #[test]
-fn a_collector_that_is_away_or_silent_holds_no_run_up() {
+fn a_collector_that_is_absent_or_silent_delays_no_run() {
     let room = Room::new("");
     let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (silent, _told) = collector(false);

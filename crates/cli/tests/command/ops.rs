@@ -163,7 +163,7 @@ fn children_of_an_abandoned_run_are_gone_when_it_ends() {
 }
 
 #[test]
-fn a_program_that_wants_to_go_on_is_gone_when_a_run_is_broken_off() {
+fn a_program_that_ignores_signals_is_gone_when_a_run_is_abandoned() {
     let room = Room::new(
         r#"
         [source]
@@ -186,7 +186,7 @@ fn a_program_that_wants_to_go_on_is_gone_when_a_run_is_broken_off() {
     gone(&program.0);
 }
 
-/// Waits until all processes are gone whose numbers these are, a line each.
+/// Waits until the processes with these numbers, one per line, are gone.
 fn gone(numbers: &str) {
     for number in numbers.lines() {
         let process = Process(number.to_owned());
@@ -247,7 +247,7 @@ fn every_one_of_many_programs_is_run_and_counted() {
 }
 
 #[test]
-fn data_does_not_say_which_program_runs() {
+fn data_does_not_choose_the_program_that_runs() {
     let room = Room::new(
         r#"
         [source]
@@ -337,7 +337,7 @@ fn unique_keeps_the_first_that_comes_to_it() {
 }
 
 #[test]
-fn a_program_that_gets_nothing_of_its_unit_is_warned_of() {
+fn a_program_that_gets_no_data_of_its_unit_is_warned_of() {
     let flow =
         |exec: &str| format!("[source]\nlines = \"-\"\n[[stage]]\nname = \"count\"\nop = \"exec\"\nexec = {exec}\n");
     let warning = "the program of `count` gets nothing of the unit";

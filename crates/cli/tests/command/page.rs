@@ -162,7 +162,7 @@ fn a_client_gets_the_flow_then_its_states_and_at_last_the_end() {
 }
 
 #[test]
-fn fifty_clients_of_which_many_do_not_read_delay_neither_the_run_nor_each_other() {
+fn fifty_clients_many_of_which_do_not_read_delay_neither_the_run_nor_each_other() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &["--page", "--metrics=0"]);
     let server = address(&mut running, "metrics");
@@ -179,7 +179,7 @@ fn fifty_clients_of_which_many_do_not_read_delay_neither_the_run_nor_each_other(
         reader.expect("state");
         reader.expect("state");
     }
-    // One server for both: the page and the metrics are served beside the streams, and a further stream is refused.
+    // A single server serves the page and the metrics beside the streams, and refuses a further stream.
     assert_eq!(get(server, "/", "").status, 200);
     assert_eq!(get(server, "/metrics", "").status, 200);
     until("a further stream is refused", || {
@@ -215,7 +215,8 @@ fn nothing_of_the_page_is_answered_under_a_foreign_name() {
             assert_eq!(answer.status, 421, "{host}{path}");
             assert!(!answer.body.contains("gate"), "{host}{path}: {}", answer.body);
         }
-        // A page of the foreign name is of the same origin as this name: neither the origin nor the token helps it.
+        // A page under the foreign name has the same origin as this request; neither the origin nor the token makes the
+        // server accept it.
         for path in ["/settings", "/retry"] {
             let head = format!(
                 "POST {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin\r\n\
@@ -302,7 +303,7 @@ fn only_the_page_itself_with_the_right_token_changes_the_run() {
 }
 
 #[test]
-fn wrong_tokens_are_answered_slowly_and_a_crowd_of_them_not_at_all() {
+fn wrong_tokens_are_answered_slowly_and_too_many_at_once_are_refused() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &["--page", "--page-token", TOKEN]);
     let server = address(&mut running, "page");
@@ -328,7 +329,7 @@ fn wrong_tokens_are_answered_slowly_and_a_crowd_of_them_not_at_all() {
 }
 
 #[test]
-fn a_token_that_can_be_guessed_or_read_badly_is_refused_before_the_run() {
+fn a_guessable_or_unreadable_token_is_refused_before_the_run() {
     let room = Room::new(GATE);
     room.write("in", "1\n");
     for (args, why) in [
@@ -352,7 +353,7 @@ fn the_states_of_60_stages_with_hostile_names_are_small_and_text() {
     }
     let room = Room::new(&flow);
     room.write("in", "<script>alert(2)</script>\n".repeat(20));
-    // Standard input that does not end keeps the run going.
+    // A standard input that does not end keeps the run going.
     let flow = flow.replace("\"{input}\"", "\"-\"");
     room.write("flow.toml", flow);
     let mut command = room.command(&["run", "flow.toml", "--page"]);

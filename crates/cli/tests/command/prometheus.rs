@@ -1,4 +1,4 @@
-//! The metrics in a real Prometheus, and the queries of the dashboard there. Where there is none, the tests say so.
+//! The metrics, and the dashboard's queries on them, in a real Prometheus. Without one, the tests say so.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::http::{address, get};
 use crate::support::{Room, Running, ended, text, until};
 
-/// A flow whose units wait, run, are retried and fail for as long as a test watches.
+/// A flow whose units wait, run, fail and are retried for as long as a test watches.
 const FLOW: &str = r#"
 name = "watched"
 inflight = 32
@@ -145,7 +145,7 @@ fn every_query_of_the_dashboard_has_series_in_a_real_prometheus() {
 }
 
 #[test]
-fn the_linter_of_prometheus_has_nothing_to_say_about_the_metrics() {
+fn the_linter_of_prometheus_accepts_the_metrics() {
     if !are_here(&["promtool"]) {
         return;
     }

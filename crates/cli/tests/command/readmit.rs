@@ -70,7 +70,7 @@ fn letters(room: &Room) -> Vec<String> {
     lines
 }
 
-/// The files of letters other than the one of the run.
+/// The files of letters other than that of the run.
 fn others(room: &Room) -> Vec<String> {
     let names = std::fs::read_dir(room.path("")).unwrap().map(|entry| entry.unwrap().file_name());
     names
@@ -120,7 +120,7 @@ fn the_page_runs_dead_letters_again_and_each_unit_has_one_letter_or_none() {
 }
 
 #[test]
-fn an_interrupt_puts_the_letters_of_units_back_that_did_not_end() {
+fn an_interrupt_puts_back_the_letters_of_units_that_did_not_end() {
     let room = Room::new(MEND);
     let (mut running, mut input) = start(&room, &["--dead-letters", LETTERS]);
     input.write_all(b"bad 1\nbad 2\nbad 3\n").unwrap();
@@ -206,7 +206,7 @@ fn a_run_that_admits_no_more_names_the_command_that_runs_letters_again() {
 }
 
 #[test]
-fn a_flow_that_knows_its_units_from_before_keeps_its_letters() {
+fn a_flow_that_remembers_its_units_keeps_its_letters() {
     let unique = r#"
 name = "mend"
 [source]

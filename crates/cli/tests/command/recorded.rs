@@ -61,7 +61,7 @@ fn a_trace_is_served_as_the_page_of_its_run() {
     assert_eq!(data["flow"]["stages"][0], serde_json::json!({ "name": "load", "next": [1] }));
     let (state, report) = (&data["state"], &data["report"]);
     assert_eq!((&state["stages"][1]["done"], &state["totals"]["phase"]), (&24.into(), &"done".into()));
-    // However short the run was, it is shown over time.
+    // Even a short run is shown over time.
     assert!(state["history"]["moments"].as_array().unwrap().len() > 50, "{}", state["history"]);
     assert!(data["flow"]["lanes"].as_array().unwrap().len() > 50);
     let waits = state["waits"].as_array().unwrap();
@@ -120,7 +120,7 @@ fn a_trace_becomes_one_file() {
     }
 }
 
-/// A room with a trace, the events and the report of one run, of whose units one fails.
+/// A room with a trace, the events and the report of one run, in which one unit fails.
 fn told_three_ways() -> Room {
     let flow = "name = 'f<img src=x>'\n[resources]\nslot = 1\n[source]\nlines = \"{input}\"\n\
         [[stage]]\nname = 'try <b>'\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"test $0 != bad\", \"{line}\"]\nneeds = { slot = 1 }\n";
@@ -168,7 +168,7 @@ fn a_report_is_shown_with_what_it_knows() {
 }
 
 #[test]
-fn a_file_that_is_none_of_the_three_is_told_with_what_it_is_and_where_it_is_damaged() {
+fn a_file_that_is_none_of_the_three_is_refused_with_its_kind_and_its_damage() {
     let room = told_three_ways();
     ended(&room.run(&["page", "run.trace", "--report", "run.html"]), 0);
     let trace = std::fs::read(room.path("run.trace")).unwrap();

@@ -9,7 +9,8 @@ use millstream_command::hex;
 
 use crate::support::{Room, code, ended, until};
 
-/// Lines that start with `bad` die until there is a file `mended`; each line that a program gets is in `ran`, as hexadecimal.
+/// Lines that start with `bad` die until there is a file `mended`; `ran` gets each line that a program gets, in
+/// hexadecimal.
 const MEND: &str = r#"
 name = "mend"
 inflight = 2
@@ -69,7 +70,7 @@ fn a_retry_runs_exactly_the_dead_units_again() {
 }
 
 #[test]
-fn files_of_a_walk_are_what_they_were_from_any_folder() {
+fn files_of_a_walk_are_retried_from_any_folder() {
     let room = Room::new(
         r#"
         name = "walk"
@@ -102,7 +103,7 @@ fn files_of_a_walk_are_what_they_were_from_any_folder() {
 }
 
 #[test]
-fn a_flow_that_has_changed_is_refused_unless_it_may() {
+fn a_changed_flow_is_refused_unless_that_is_allowed() {
     let room = Room::new(MEND);
     room.write("in", "bad\n");
     ended(&room.run(&["run", "flow.toml", "in"]), 1);
@@ -115,7 +116,7 @@ fn a_flow_that_has_changed_is_refused_unless_it_may() {
 }
 
 #[test]
-fn what_is_no_file_of_dead_letters_is_refused() {
+fn a_file_that_has_no_dead_letters_is_refused() {
     let room = Room::new(MEND);
     room.write("in", "bad\n");
     ended(&room.run(&["run", "flow.toml", "in"]), 1);
@@ -144,7 +145,7 @@ fn what_is_no_file_of_dead_letters_is_refused() {
 }
 
 #[test]
-fn what_an_interrupted_retry_did_not_come_to_is_kept() {
+fn letters_that_an_interrupted_retry_did_not_reach_are_kept() {
     let room = Room::new(&MEND.replace("printf", "echo $$ > began; while [ -e shut ]; do sleep 0.02; done; printf"));
     room.write("in", (0..9).map(|i| format!("bad {i}\n")).collect::<String>());
     ended(&room.run(&["run", "flow.toml", "in"]), 1);
@@ -190,13 +191,13 @@ fn a_retry_that_is_killed_loses_no_letter() {
     until("the program ends with its run", || !program.runs());
     fs::remove_file(room.path("shut")).unwrap();
     let apart = set_apart(&room).expect("a retry that was killed leaves its letters");
-    // Beside letters of other units, it is named.
+    // If there are also letters of other units, the message names the file.
     room.write(LETTERS, room.read(&apart).lines().next().unwrap().to_owned() + "\n");
     let (_, err) = ended(&room.run(&["retry"]), 0);
     assert!(err.contains(&format!("`millstream retry {apart}`")), "{err}");
     fs::remove_file(room.path(&(LETTERS.to_owned() + ".old"))).unwrap();
     fs::remove_file(room.path("ran")).unwrap();
-    // Without others, it is found.
+    // If there are no others, the file is found without being named.
     ended(&room.run(&["retry"]), 0);
     let all: Vec<Vec<u8>> = (0..5).map(|i| format!("bad {i}").into_bytes()).collect();
     assert_eq!(ran(&room, "ran"), all);
@@ -204,7 +205,7 @@ fn a_retry_that_is_killed_loses_no_letter() {
 }
 
 #[test]
-fn a_letter_of_what_the_source_could_not_give_stays() {
+fn a_letter_about_a_fault_of_the_source_stays() {
     let room = Room::new(MEND);
     room.write("in", [b"bad\n".to_vec(), vec![b'x'; (16 << 20) + 1], b"\n".to_vec()].concat());
     ended(&room.run(&["run", "flow.toml", "in"]), 1);

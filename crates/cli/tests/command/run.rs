@@ -10,7 +10,7 @@ use millstream_command::hex;
 
 use crate::support::{Room, code, ended, text, until};
 
-/// Each line is a number of a shell's exit status.
+/// Each line is the exit status of a shell.
 const EXIT: &str = r#"
 name = "exit"
 inflight = 8
@@ -79,7 +79,7 @@ fn dead_letters_are_counted_named_and_kept_beside_the_report() {
 }
 
 #[test]
-fn a_file_of_dead_letters_is_of_one_run() {
+fn a_file_of_dead_letters_belongs_to_one_run() {
     let room = Room::new(EXIT);
     room.write("in", "1\n2\n");
     ended(&room.run(&["run", "flow.toml", "in"]), 1);
@@ -132,7 +132,7 @@ fn an_html_report_is_the_frozen_page() {
 }
 
 #[test]
-fn what_could_not_be_written_is_refused_before_anything_runs() {
+fn an_unwritable_file_is_refused_before_anything_runs() {
     let room = Room::new(&EXIT.replace("exit $0", "touch ran"));
     room.write("in", "0\n");
     room.write("file", "");
@@ -179,7 +179,7 @@ fn a_full_standard_output_changes_nothing() {
 }
 
 #[test]
-fn what_stages_write_to_standard_output_stands_there_alone() {
+fn standard_output_contains_only_what_stages_write() {
     let inherit = EXIT.replace("exit $0", "echo $0; exit $0").replace("needs =", "stdout = \"inherit\"\nneeds =");
     let append = "name = \"exit\"\n[source]\nlines = \"{input}\"\n[[stage]]\nname = \"say\"\nop = \"append\"\n\
                   path = \"/dev/stdout\"\nline = \"{line}\"\n";
@@ -204,7 +204,7 @@ fn no_report_leaves_progress_and_errors() {
 }
 
 #[test]
-fn a_report_says_which_run_it_is_of_and_why_units_died() {
+fn a_report_identifies_its_run_and_says_why_units_died() {
     let flow = EXIT.replace("[resources]", "[params]\ncode = 0\n[resources]").replace("exit $0", "exit {param.code}$0");
     let room = Room::new(&flow);
     room.write("in", "0\n7\n0\n7\n9\n");
@@ -307,7 +307,7 @@ fn programs_get_the_threads_that_their_needs_allow() {
 }
 
 #[test]
-fn a_rehearsal_tells_what_would_be_done_and_does_nothing() {
+fn a_rehearsal_shows_what_would_be_done_and_does_nothing() {
     let room = Room::new(concat!(
         "[params]\nout = \"o\"\n[source]\nlines = \"-\"\n",
         "[[stage]]\nname = \"parse\"\nop = \"parse\"\n",

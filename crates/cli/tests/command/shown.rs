@@ -1,5 +1,4 @@
-//! Output on terminals and in logs: names, arguments, files and other processes' words appear as characters that can be
-//! seen.
+//! Output on terminals and in logs: names, arguments, files and other processes' words appear as visible characters.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -11,7 +10,8 @@ use serde_json::json;
 use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, code, text};
 
-/// Clears the screen in two ways, writes a title, turns the order of the text around, begins a line, and is not seen.
+/// A text that clears the screen in two ways, sets a title, reverses the order of text, begins a line, and has
+/// invisible characters.
 const HOSTILE: &str = "a\x1b[2J\u{9b}2J\x1b]0;t\x07\u{202e}b\u{2066}\u{200f}\u{61c}\u{2028}c\u{200b}\u{e0041}d";
 
 /// The characters that must not come out.
@@ -95,7 +95,7 @@ fn arguments_are_shown_by_every_command() {
 }
 
 #[test]
-fn a_colour_in_an_argument_is_not_taken_for_one_of_our_own() {
+fn a_colour_in_an_argument_is_shown_escaped_beside_those_of_the_command() {
     let room = Room::new(FLOW);
     for command in [&["plan", "\x1b[8mhidden"][..], &["run", "--in\x1b[8mflight"], &["status", "\x1b[8m"]] {
         let output = room.run(command);
@@ -204,7 +204,7 @@ fn observed_programs_and_histories_are_shown() {
 }
 
 #[test]
-fn a_hostile_socket_cannot_steer_the_terminal() {
+fn a_hostile_socket_cannot_control_the_terminal() {
     let room = Room::new(GATE);
     let listener = UnixListener::bind(room.path("socket")).unwrap();
     let running = gated(&room, &[]);
@@ -212,7 +212,7 @@ fn a_hostile_socket_cannot_steer_the_terminal() {
     stop(&room, running, 0);
     snapshot["flow"] = HOSTILE.into();
     snapshot["stages"][0]["name"] = HOSTILE.into();
-    // Sums must not overflow, either.
+    // Sums must not overflow.
     snapshot["retired"] = u64::MAX.into();
     snapshot["dead_lettered"] = u64::MAX.into();
     let refusal = json!({ "ok": false, "error": HOSTILE, "settable": [HOSTILE] });

@@ -31,7 +31,7 @@ fn gated(args: &[&str]) -> (Room, Running) {
 }
 
 #[test]
-fn one_interrupt_stops_admission_and_lets_what_is_in_flight_finish() {
+fn one_interrupt_stops_admission_and_lets_units_in_flight_finish() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         let (room, mut running) = gated(&[]);
         running.signal(signal);
@@ -49,7 +49,7 @@ fn one_interrupt_stops_admission_and_lets_what_is_in_flight_finish() {
 }
 
 #[test]
-fn what_the_command_was_started_to_ignore_stays_ignored() {
+fn signals_that_were_ignored_at_the_start_stay_ignored() {
     let room = Room::new(GATE);
     room.write("in", (0..50).map(|i| format!("{i}\n")).collect::<String>());
     let mut command = Command::new("/bin/sh");
@@ -78,12 +78,12 @@ fn what_the_command_was_started_to_ignore_stays_ignored() {
 }
 
 #[test]
-fn two_interrupts_abandon_a_stage_that_hangs_and_say_what_was_left() {
-    // A machine so busy that the run needs more than its second ends it without words.
+fn two_interrupts_abandon_a_hung_stage_and_say_what_was_left() {
+    // On a busy machine, the run may need more than its second and is then ended without a message.
     assert!((0..5).any(|_| two_interrupts_say_what_was_left()), "every run was cut short");
 }
 
-/// Whether the run ended in its own way, within a second of the second interrupt.
+/// Whether the run ended normally within a second of the second interrupt.
 fn two_interrupts_say_what_was_left() -> bool {
     let (room, mut running) = gated(&[]);
     running.signal(libc::SIGINT);
@@ -109,7 +109,7 @@ fn two_interrupts_say_what_was_left() -> bool {
 }
 
 #[test]
-fn a_source_that_waits_for_standard_input_does_not_hold_an_interrupt_up() {
+fn a_source_that_waits_for_standard_input_does_not_delay_an_interrupt() {
     let room = Room::new(&GATE.replace("{input}", "-"));
     let mut command = room.command(&["run", "flow.toml"]);
     command.stdin(Stdio::piped());

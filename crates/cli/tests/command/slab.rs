@@ -14,7 +14,7 @@ fn run(room: &Room, args: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_slab_is_made_looked_into_and_dumped() {
+fn a_slab_is_made_inspected_and_dumped() {
     let room = Room::new("");
     let made = ["slab", "create", "pool", "--object", "16", "--objects", "1000", "--tag", "7", "--capacity", "10"];
     assert_eq!(run(&room, &made), (0, String::new(), String::new()));
@@ -58,7 +58,7 @@ fn a_slab_is_made_looked_into_and_dumped() {
 }
 
 #[test]
-fn what_is_no_slab_is_refused_with_a_reason() {
+fn a_file_that_is_not_a_slab_is_refused_with_a_reason() {
     let room = Room::new("");
     room.write(
         "text",
@@ -80,7 +80,7 @@ fn what_is_no_slab_is_refused_with_a_reason() {
 }
 
 #[test]
-fn what_a_crash_has_left_is_shown_and_recovered_only_by_recover() {
+fn the_remains_of_a_crash_are_shown_and_recovered_only_by_recover() {
     let room = Room::new("");
     let path = room.path("pool");
     let made = ["slab", "create", "pool", "--object", "8", "--objects", "100", "--owners", "--mode", "640"];
@@ -126,7 +126,7 @@ fn problems_are_printed_and_are_the_exit_status_although_the_slab_cannot_be_open
     drop(cache);
     drop(slab);
     let file = std::fs::File::options().read(true).write(true).open(&path).expect("the slab");
-    // The words begin after the header and the slots: one makes no sense, and one leads nowhere.
+    // The words begin after the header and the slots: one is senseless, and one points nowhere.
     let word = |index: u64| 4096 + 8192 + 8 * index;
     file.write_all_at(&0x7fff_ffff_u64.to_le_bytes(), word(50)).expect("a word");
     file.write_all_at(&(9_u64 << 16).to_le_bytes(), word(51)).expect("a word");

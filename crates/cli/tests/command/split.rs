@@ -175,7 +175,7 @@ fn a_zip_archive_may_be_larger_than_memory_and_be_compressed_itself() {
 }
 
 #[test]
-fn a_piece_that_is_wrong_dies_alone_and_a_payload_that_makes_no_sense_dies_whole() {
+fn a_faulty_piece_dies_alone_and_a_senseless_payload_dies_whole() {
     let room = room("by = \"lines\"\nmax_bytes = \"5B\"", "{line}", &[("f", b"good\ntoo long\nfine\n")]);
     let (_, err) = ended(&room.run(&["run", "flow.toml"]), 1);
     assert!(err.contains("admitted 1 + split 3 = retired 3 + dead-lettered 1 + left 0"), "{err}");
@@ -256,7 +256,7 @@ fn a_retry_runs_exactly_the_pieces_that_died() {
 }
 
 #[test]
-fn a_retry_goes_on_behind_the_last_good_piece() {
+fn a_retry_goes_on_after_the_last_good_piece() {
     let room = room("by = \"json\"", "{json.a}", &[("f", b"[{\"a\":1},{\"a\":2},oops")]);
     ended(&room.run(&["run", "flow.toml"]), 1);
     assert_eq!(room.json_lines("pieces.dead-letters.jsonl")[0]["after"], 2);
@@ -265,9 +265,9 @@ fn a_retry_goes_on_behind_the_last_good_piece() {
     assert_eq!(sorted(&room, "out"), ["1", "2", "3"]);
 }
 
-/// A piece that is torn, and a piece of it that has died, have a letter each.
+/// A piece that breaks off, and a piece of it that has died, have a letter each.
 #[test]
-fn a_retry_runs_the_rest_of_a_torn_piece_and_its_dead_pieces() {
+fn a_retry_runs_the_remainder_of_a_torn_piece_and_its_dead_pieces() {
     let flow = MEND.replace("by = \"lines\"", "by = \"json\"");
     let room = Room::new(
         &flow
@@ -440,7 +440,7 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
-fn payloads_are_split_by_expressions_and_units_told_apart_by_dates() {
+fn payloads_are_split_by_expressions_and_units_filtered_by_dates() {
     let room = Room::new(
         r#"
         name = "dates"

@@ -32,7 +32,7 @@ workers = "1..4"
 "#;
 
 pub(crate) fn gated(room: &Room, args: &[&str]) -> Running {
-    // Once: another run in this room may be reading it, and would end early at the moment it is empty.
+    // Only once: another run in this room may be reading the file, and would end early if it found it empty.
     if !room.path("in").exists() {
         room.write("in", (0..20).map(|i| format!("{i}\n")).collect::<String>());
     }
@@ -149,7 +149,7 @@ fn the_protocol_answers_line_by_line_and_bounds_its_requests() {
     }
     let silent: Vec<_> = (0..40).map(|_| connect()).collect();
     drop(silent);
-    // Until it has seen that the silent ones are gone, the run may turn a newcomer away by closing.
+    // Until the run has noticed that the silent clients are gone, it may refuse a new client by closing.
     until("it answers again", || {
         let mut stream = connect();
         let mut answer = String::new();
@@ -164,7 +164,7 @@ fn the_protocol_answers_line_by_line_and_bounds_its_requests() {
 fn a_socket_that_was_left_behind_is_removed() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &[]);
-    // A program that is just being started has the socket, too.
+    // A program that is just being started has a copy of the socket as well.
     let program = room.process("began");
     running.child.kill().unwrap();
     running.child.wait().unwrap();
@@ -195,7 +195,7 @@ fn several_runs_are_listed_and_must_be_named() {
     }
 }
 
-/// A connection, unless the queue of connections to be accepted is full and this one would have to wait.
+/// A connection, unless the backlog is full and this one would have to wait.
 fn connect_at_once(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -208,7 +208,7 @@ fn a_run_that_says_nothing_is_named() {
     let room = Room::new(GATE);
     let (silent, other) = (gated(&room, &[]), gated(&room, &[]));
     silent.signal(libc::SIGSTOP);
-    // The second time its queue of connections is full, so it is not even offered another one.
+    // The second time, the backlog is full, so the connection is not even queued.
     let mut offered = Vec::new();
     for _ in 0..2 {
         let (out, err) = ended(&room.run(&["status"]), 0);
@@ -224,7 +224,7 @@ fn a_run_that_says_nothing_is_named() {
 }
 
 #[test]
-fn a_socket_at_a_path_of_choice_replaces_a_dead_one_but_no_live_one() {
+fn a_socket_at_a_requested_path_replaces_a_dead_one_but_no_live_one() {
     let room = Room::new(GATE);
     let socket = room.path("socket");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());

@@ -54,7 +54,7 @@ fn a_refused_program_is_shown_with_both_paths_and_the_text_to_write() {
     ] {
         assert!(error.contains(part), "{part} in {error}");
     }
-    // Read again, as the message says.
+    // The input is read again, as the message advises.
     let (status, out, _) = run(&room, &["stream", "x = lines(); zip(every(x, 2), reread(x))", "lines"]);
     assert_eq!((status, out.as_str()), (0, "0\t0\n2\t1\n4\t2\n6\t3\n8\t4\n"));
 }
@@ -100,7 +100,7 @@ fn a_run_that_ends_early_has_printed_what_came_before() {
 }
 
 #[test]
-fn a_spill_runs_what_was_refused_and_a_full_disk_is_told() {
+fn a_spill_runs_a_refused_program_and_a_full_disk_is_reported() {
     let room = Room::new("");
     room.write("lines", numbers(400_000));
     let text = "x = lines(); zip(every(x, 2), spill(x, \".\"))";
@@ -123,7 +123,7 @@ fn a_spill_runs_what_was_refused_and_a_full_disk_is_told() {
 }
 
 #[test]
-fn a_spill_on_a_full_disk_ends_with_an_error_behind_whole_values() {
+fn a_spill_on_a_full_disk_ends_with_an_error_after_whole_values() {
     let room = Room::new("");
     room.write("lines", numbers(400_000));
     std::fs::create_dir(room.path("small")).expect("a folder");
@@ -191,7 +191,7 @@ fn each_value_is_out_before_the_program_waits_for_more_input() {
         }
         input_of.write_all(input.as_bytes()).expect("it reads");
         assert!(lines.recv_timeout(PATIENCE).is_ok(), "{text}");
-        // It waits, and holds nothing.
+        // The program waits and has buffered nothing.
         signal(&child, libc::SIGTERM);
         assert_eq!(end_of(&mut child).signal(), Some(libc::SIGTERM), "{text}");
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longer than any test here takes on a busy machine; a test that reaches this limit hangs.
+/// The time limit of waits: longer than any test takes on a busy machine, so a test that reaches it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A folder with a flow file, in which commands run.
@@ -111,8 +111,8 @@ impl Room {
     }
 }
 
-/// Lets a program find the signals that end it as a shell's user would have them: tests may have been started with some ignored, as in
-/// the background of a script or under `nohup`.
+/// Gives a program the default signal handling, as in an interactive shell. The tests may have been started with some
+/// signals ignored, for example in the background of a script or under `nohup`.
 pub(crate) fn heed_signals(command: &mut Command) {
     // SAFETY: between fork and exec the closure only makes system calls.
     unsafe {

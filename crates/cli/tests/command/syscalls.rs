@@ -1,7 +1,7 @@
-//! System calls of a command that the test answers in the kernel's place: a file system that fails, or hangs.
+//! Simulates a file system that fails or hangs: the test answers system calls of a command in place of the kernel.
 //!
-//! The kernel passes the calls that are asked for to the test (`seccomp` with a listener), however the command makes
-//! them. The test lets each go on, fails it, cuts a write short, or does not answer at all.
+//! The kernel passes the selected calls to the test (`seccomp` with a listener), however the command makes them. The
+//! test lets a call proceed, fails it, cuts a write short, or does not answer at all.
 
 use std::fs::{self, File};
 use std::io;
@@ -43,9 +43,9 @@ pub(crate) const CHANGES: &[c_long] = &[
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) number: c_long,
-    /// The file that the call is about, as the command names it; of a rename, the new name.
+    /// The file of the call, as the command names it; for a rename, the new name.
     pub(crate) path: PathBuf,
-    /// The file is to be made or written to.
+    /// Whether the call makes the file or writes to it.
     pub(crate) writes: bool,
     /// For a write: its bytes.
     pub(crate) length: usize,
@@ -64,8 +64,8 @@ pub(crate) enum Answer {
     Never,
 }
 
-/// Starts `command` and answers its `calls`, not those of its programs, until it has ended. `None`, with the reason printed: this
-/// kernel or sandbox does not let a test do so.
+/// Starts `command` and answers its `calls`, but not those of its programs, until it has ended. If this kernel or
+/// sandbox does not allow that, prints the reason and returns `None`.
 pub(crate) fn answer(
     command: &mut Command,
     calls: &[c_long],
@@ -73,7 +73,7 @@ pub(crate) fn answer(
 ) -> Option<(Child, JoinHandle<()>)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
     let filter = filter(calls);
-    // SAFETY: between fork and exec the closure only makes system calls, with memory that is there.
+    // SAFETY: between fork and exec the closure only makes system calls, and allocates nothing.
     unsafe { command.pre_exec(move || send(theirs.as_raw_fd(), listen(&filter)?)) };
     let skip = |error: io::Error| println!("skipped: system calls cannot be answered here: {error}");
     let mut child = command.spawn().map_err(skip).ok()?;
@@ -96,7 +96,7 @@ fn reach(command: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// A program for the kernel: `calls` go to the listener, all others on.
+/// A program for the kernel: `calls` go to the listener, and all others proceed.
 fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     let jump = |code: u32, k, jt| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let mut filter = vec![jump(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
@@ -109,8 +109,8 @@ fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     filter
 }
 
-/// In the child: installs the filter and gives its listener, which `exec` closes. (A call to close it would not return as long as
-/// the test does not have it.)
+/// In the child: installs the filter and returns its listener, which `exec` closes. (An explicit close would wait for
+/// an answer before the test has the listener.)
 fn listen(filter: &[libc::sock_filter]) -> io::Result<i32> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as c_uint;
@@ -193,7 +193,7 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
                 Err(error) => reply.error = -error.raw_os_error().expect("the kernel's error"),
             },
         }
-        // SAFETY: the kernel reads an answer. An answer that comes too late is for a caller that was killed.
+        // SAFETY: the kernel only reads the reply. A reply that comes too late was for a caller that has been killed.
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const reply) };
     }
 }
@@ -205,7 +205,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// The call; `None` if it is not one of the command's own, or concerns no file with a name.
+    /// The call; `None` if it comes from another process or concerns no file with a name.
     fn call(&self, asked: &libc::seccomp_data) -> Option<Call> {
         if !Path::new(&format!("/proc/{}/task/{}", self.command, self.thread)).exists() {
             return None;
@@ -263,7 +263,7 @@ impl Caller {
         }
     }
 
-    /// Does a part of a write in the caller's place, by its own open file.
+    /// Does a part of a write in place of the caller, on the caller's own open file.
     fn write(&self, asked: &libc::seccomp_data, most: usize) -> io::Result<usize> {
         let mut bytes = vec![0; most.min(asked.args[2] as usize)];
         self.memory()?.read_exact_at(&mut bytes, asked.args[1])?;

@@ -34,11 +34,11 @@ fn a_command_that_stops_reading_is_left_out() {
     let output = script(&room, "seq 300000 | \"$0\" tee --buffer 64KiB -- sh -c 'head -1 > a' ::: sh -c 'wc -l > b'");
     assert!(output.status.success(), "{}", error(&output));
     assert_eq!((room.read("a").as_str(), room.read("b").trim()), ("1\n", "300000"));
-    // When none reads any more, the input is not read to its end.
+    // When no command reads any more, the input is not read to its end.
     assert!(script(&room, "yes | \"$0\" tee -- head -1 ::: true").status.success());
 }
 
-/// The fork and join of the shell that hangs with `tee`: every second line beside every line.
+/// A fork and join in the shell that hangs with `tee`: it pairs every second line with every line.
 fn pairs(options: &str) -> String {
     format!(
         "mkfifo x y; paste x y > pairs & \
@@ -65,14 +65,14 @@ fn the_command_that_is_stuck_is_named() {
     assert_eq!(output.status.code(), Some(1));
     let message = error(&output);
     assert!(message.contains("command 2 of 2") && message.contains("is stuck"), "{message}");
-    // After the end of the input, too.
+    // The same applies after the end of the input.
     let output = script(&room, "seq 100000 | \"$0\" tee --patience 300ms -- wc -l ::: sleep 1000");
     assert_eq!(output.status.code(), Some(1));
     assert!(error(&output).contains("command 2 of 2, `sleep 1000`, is stuck"), "{}", error(&output));
 }
 
 #[test]
-fn failures_are_told_and_set_the_exit_status() {
+fn failures_are_reported_and_set_the_exit_status() {
     let room = Room::new("");
     let output = script(&room, "seq 10 | \"$0\" tee -- cat ::: sh -c 'cat > /dev/null; exit 3'");
     assert_eq!(output.status.code(), Some(1));

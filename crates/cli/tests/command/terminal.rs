@@ -1,4 +1,4 @@
-//! The picture of a running flow on a terminal of 80 columns and 24 rows, and what is left of it.
+//! The frame of a running flow on a terminal of 80 columns and 24 rows, and what remains of it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -32,7 +32,8 @@ op = "exec"
 exec = ["sleep", "0.5"]
 "#;
 
-/// Lets a program have no terminal but the one that it is given: tests may run in one, whose size would count as well.
+/// Leaves a program no terminal but the one that it is given: the tests may run in a terminal, whose size would count
+/// as well.
 pub(crate) fn leave_the_terminal_of_the_tests(command: &mut Command) {
     // SAFETY: between fork and exec the closure only makes a system call.
     unsafe {
@@ -45,7 +46,8 @@ pub(crate) fn leave_the_terminal_of_the_tests(command: &mut Command) {
 
 /// Both ends of a new terminal: the end for a screen, and the end for programs.
 pub(crate) fn terminal() -> (File, OwnedFd) {
-    // The programs that other tests start must not have them, or the screen's end would wait for those to end.
+    // Programs that other tests start must not inherit them, or a read of the screen's end would wait for these
+    // programs.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let screen = openpt(flags).expect("a terminal");
     unlockpt(&screen).expect("a terminal");
@@ -70,7 +72,7 @@ struct Screen {
 }
 
 impl Screen {
-    /// Shows `text`; every picture that is about to be drawn over or taken away is given to `replaced`.
+    /// Shows `text`, and passes each picture to `replaced` before it is overwritten or removed.
     fn show(&mut self, text: &str, mut replaced: impl FnMut(&Self)) {
         let mut rest = text.chars();
         while let Some(character) = rest.next() {
@@ -168,7 +170,7 @@ fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut chunk = [0; 4096];
-        // When the last program has closed its end, the screen's end fails.
+        // When the last program has closed its end, reads of the screen's end fail.
         while let Ok(read @ 1..) = screen.read(&mut chunk) {
             bytes.extend_from_slice(&chunk[..read]);
             let drawn = bytes.windows(IN_FLIGHT.len()).filter(|text| *text == IN_FLIGHT.as_bytes()).count();
@@ -191,7 +193,7 @@ fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     screen.show(&shown, |screen| pictures.push(screen.text()));
     assert!(pictures.len() >= 3, "it is drawn several times: {shown:?}");
     let drawn = |parts: &[&str]| pictures.iter().any(|picture| parts.iter().all(|part| picture.contains(part)));
-    // Once the source has given its only unit, the flow comes to its end.
+    // Once the source has yielded its only unit, the flow finishes.
     assert!(drawn(&["slow finishing", "first-half", "second-half", "held by", IN_FLIGHT]), "{pictures:#?}");
     let left = screen.text();
     assert!(left.contains("admitted 1 = retired 1"), "the report is what is left: {left}");

@@ -14,7 +14,7 @@ use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, code, end_of, ended, heed_signals, signal, text, until};
 use crate::terminal::{leave_the_terminal_of_the_tests, terminal};
 
-/// The sequences by which the screen is given back.
+/// The sequences by which the screen is restored.
 const GIVEN_BACK: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
 
 /// The command on a terminal.
@@ -131,7 +131,7 @@ fn a_drain_and_a_change_are_recorded_in_the_report() {
 }
 
 #[test]
-fn a_new_size_is_drawn_and_a_stop_gives_the_terminal_back_for_a_while() {
+fn a_new_size_is_drawn_and_a_stop_restores_the_terminal_meanwhile() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
     let mut top = Top::start(&room, &["gate"]);
@@ -182,7 +182,7 @@ fn without_a_terminal_it_is_refused_and_says_what_to_use() {
     let output = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
     drop(screen);
     assert_eq!(code(output.status), 2);
-    // Flows of others may run on this machine.
+    // Flows of other users may run on this machine.
     let err = text(&output.stderr);
     assert!(err.contains("no flow is running") || err.contains("there is no run nope"), "{err}");
 }

@@ -32,7 +32,7 @@ fn each_attempt_of_a_program_is_a_span_of_the_runs_trace() {
 }
 
 #[test]
-fn a_context_that_is_none_is_left_as_it_is() {
+fn an_invalid_context_is_passed_on_unchanged() {
     let room = Room::new("");
     let mut command = room.command(&["each", "sh", "-c", "echo \"$TRACEPARENT\"", ":::", "a"]);
     let (out, _) = ended(&command.env("TRACEPARENT", "no context").output().unwrap(), 0);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Room, Running, code, end_of, ended, signal, text, until};
 
-/// Two stages of programs that sleep; the first one is held up by its disk.
+/// Two stages of programs that sleep; the disk is the bottleneck of the first.
 const NAPS: &str = r#"
     name = "naps"
     inflight = 16
@@ -47,7 +47,7 @@ fn json(room: &Room, args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_trace_tells_which_setting_would_help() {
+fn a_trace_shows_which_setting_would_help() {
     let room = traced();
     let found = json(&room, &[]);
     assert_eq!(found["flow"], "naps");
@@ -110,7 +110,7 @@ fn a_prediction_is_checked_by_the_run_with_that_setting() {
 }
 
 #[test]
-fn a_prediction_is_judged_by_runs_with_the_setting_and_without_in_turns() {
+fn a_prediction_is_judged_by_alternate_runs_with_and_without_the_setting() {
     let room = traced();
     let output = room.run(&["whatif", "run.trace", "--anyway", "--json", "resource.disk=4", "--check=2"]);
     let said = text(&output.stderr);
@@ -218,7 +218,7 @@ pub(crate) const BUSY: &str = r#"
     needs = { disk = 1, api = 1 }
 "#;
 
-/// A run of [`BUSY`] that goes on.
+/// A live run of [`BUSY`].
 pub(crate) fn busy(args: &[&str]) -> (Room, Running) {
     let room = Room::new(BUSY);
     room.write("in", (0..4000).map(|n| format!("{n}\n")).collect::<String>());
@@ -234,7 +234,7 @@ pub(crate) fn let_end(room: &Room, running: Running) {
 }
 
 #[test]
-fn a_run_that_goes_on_is_asked_like_a_trace() {
+fn a_live_run_is_asked_like_a_trace() {
     let (room, running) = busy(&[]);
     until("units retire", || room.status("busy")["retired"].as_u64() > Some(3));
     let ask = |args: &[&str]| {
@@ -256,7 +256,7 @@ fn a_run_that_goes_on_is_asked_like_a_trace() {
         assert!(page.contains(line), "{page}");
     }
 
-    // A window belongs to one setting, and begins again with the next one.
+    // A window belongs to one setting, and starts over with the next one.
     ended(&room.run(&["set", "busy", "resource.disk=2"]), 0);
     let (changed, _) = ask(&["resource.disk=1"]);
     assert!(changed["window"]["units"].as_u64() < Some(4000), "{changed}");
@@ -272,7 +272,7 @@ fn a_run_that_goes_on_is_asked_like_a_trace() {
     assert!(text(&gone.stderr).contains("there is no run busy"), "{}", text(&gone.stderr));
 }
 
-/// One slow host beside fast ones, and a source that never lets the line before it end, until there is a file `open`.
+/// One slow host beside fast ones, and a source that keeps the queue full until there is a file `open`.
 pub(crate) const HOSTS: &str = r#"
     name = "hosts"
     inflight = 24
@@ -288,7 +288,7 @@ pub(crate) const HOSTS: &str = r#"
     needs = { slots = 1, "host:{line}" = 1 }
 "#;
 
-/// A run of [`HOSTS`] whose line has reached its full length.
+/// A run of [`HOSTS`] whose queue has reached its full length.
 pub(crate) fn behind_a_slow_host(args: &[&str]) -> (Room, Running) {
     let room = Room::new(HOSTS);
     let hosts = ["slow", "a", "b", "c", "d", "e"];
@@ -313,7 +313,7 @@ fn a_run_behind_a_slow_host_is_helped_by_more_of_that_host() {
         found["helps"].as_array().unwrap().iter().filter_map(|help| help["setting"].as_str()).collect();
     assert_eq!(helps.first(), Some(&"resource.host"), "{found}");
     assert!(!helps.contains(&"resource.slots") && !helps.contains(&"workers"), "{found}");
-    // More units in flight lengthen the line, apart from a few that pass it by in a window this short.
+    // More units in flight only lengthen the queue, apart from the few that overtake it in a window this short.
     let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
     let inflight = found["helps"].as_array().unwrap().iter().find(|help| help["setting"] == "inflight");
     let gain = inflight.map_or(1.0, |help| pace(&help["answer"]) / pace(&found["as_it_was"]));
@@ -398,7 +398,7 @@ fn an_answer_about_units_that_never_left_is_withheld() {
 }
 
 #[test]
-fn a_trace_is_handed_over_in_parts_and_only_as_it_was_taken() {
+fn a_trace_is_sent_in_parts_of_one_snapshot() {
     use base64::Engine as _;
     let (room, running) = busy(&[]);
     let mut stream = std::os::unix::net::UnixStream::connect(&running.control).unwrap();
@@ -445,7 +445,7 @@ fn bad_traces_and_settings_are_refused_with_their_reason() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_told_before_the_run_or_at_its_end() {
+fn a_trace_that_cannot_be_written_is_reported_before_the_run_or_at_its_end() {
     let room = Room::new(NAPS);
     let before = room.run(&["run", "flow.toml", "--trace", "nowhere/run.trace", "0.01"]);
     assert_eq!(code(before.status), 2);

@@ -1,11 +1,11 @@
-// The page of a run: live, or frozen with the run's last state as its report. Names of the flow and texts of units come from
-// strangers: they enter the document as text nodes and attributes alone, and never as markup.
+// The page of a run: live, or frozen with the run's last state as its report. Names of the flow and texts of units are
+// untrusted: they enter the document only as text nodes and attributes, and never as markup.
 'use strict';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const LANE_S = 300;
 const LANE_STEP_S = 2;
-/** Colours that tell parts apart; the last one serves all that is beyond. */
+/** The colours of parts; the last one serves all further parts. */
 const COLOURS = 8;
 const byId = (id) => document.getElementById(id);
 
@@ -47,7 +47,7 @@ function cut(text, length) {
   return all.length > length ? all.slice(0, length - 1).join('') + '…' : text;
 }
 
-/** The data of a page of a run that is over: it has no stream of states, and sliders only if a trace is behind it. */
+/** The data of the page of a finished run. It has no stream of states, and has sliders only if it was made from a trace. */
 const frozen = byId('frozen') ? JSON.parse(byId('frozen').textContent) : null;
 let flow = null;
 const now = {};
@@ -83,7 +83,7 @@ function showRun() {
   say(byId('balance'), left.join(' + ') + ' = ' + right.join(' + '));
 }
 
-/** Names and values, and whether a value is a bad one. */
+/** Names and values, and whether a value is bad. */
 function showTiles(tiles) {
   const list = byId('tiles');
   if (!list.children.length) for (const [name] of tiles) list.append(el('div', {}, el('dt', {}, name), el('dd')));
@@ -93,7 +93,7 @@ function showTiles(tiles) {
   });
 }
 
-// ---- The report of a run that is over ----
+// ---- The report of a finished run ----
 
 function reportTiles(report) {
   return [
@@ -106,7 +106,7 @@ function reportTiles(report) {
   ];
 }
 
-/** The nodes of a message, in which backticks set names and commands off. */
+/** The nodes of a message, in which backticks mark names and commands. */
 function prose(message) {
   const parts = message.split('`');
   const paired = parts.length - (parts.length % 2 === 0 ? 1 : 0);
@@ -131,7 +131,7 @@ const NODE = { width: 168, height: 68, gapX: 44, gapY: 16, rowGap: 26, letters: 
 let drawnFor = 0;
 let nodes = [];
 
-/** The layer of each stage: the longest way from the first stage, without the edges that lead back. */
+/** The layer of each stage: the longest path from the first stage, without the edges that lead back. */
 function layers() {
   const layer = flow.stages.map(() => 0);
   const state = flow.stages.map(() => 0);
@@ -186,7 +186,7 @@ function edge(a, b, isBack) {
     const middle = (x1 + x2) / 2;
     way = `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2 - 5} ${y2}`;
   } else {
-    // A line past other stages or to another row leaves to the right, follows the gap below the lower end, and enters
+    // A line that passes other stages or leads to another row leaves to the right, follows the gap below the lower end, and enters
     // from the left.
     const low = Math.max(a.y, a.row === b.row ? b.y : a.y) + NODE.height + NODE.gapY / 2 + 3;
     const gap = a.row === b.row ? low : b.row > a.row ? Math.max(low, b.y - NODE.rowGap / 2) : b.y + NODE.height + NODE.gapY / 2 + 3;
@@ -246,7 +246,7 @@ function showWaits() {
   bars(byId('waits'), rows.map(([name, bar]) => ({ name, words: words(bar), parts: bar.parts })), (stage) => flow.stages[stage].name, 'other stages');
 }
 
-/** Bars on one scale, with a legend: each has a name, words after it, and parts of a key and seconds. */
+/** Bars on one scale, with a legend. Each has a name, words after it, and parts, which are a key and seconds. */
 function bars(home, rows, nameOf, others) {
   const sums = new Map();
   for (const row of rows) for (const [key, s] of row.parts) sums.set(key, (sums.get(key) || 0) + s);
@@ -313,7 +313,7 @@ function areas(times, layers, words, unit) {
 function showHistory() {
   const { names } = now.history;
   const moments = now.history.moments.slice();
-  // The rate of a short span at the end would be chance.
+  // The rate over a short span at the end would be arbitrary.
   const spanOf = (i) => moments[i][0] - moments[i - 1][0];
   if (moments.length > 2 && spanOf(moments.length - 1) < spanOf(moments.length - 2) / 2) moments.splice(-2, 1);
   const shown = moments.length >= 4 && moments[moments.length - 1][0] > 0;
@@ -341,7 +341,7 @@ function showHistory() {
 
 // ---- The lanes of a file of events ----
 
-/** A strip of a lane: steps as high as what ran at once, on its own scale, with the part that failed in front. */
+/** A strip of a lane, on its own scale: the height of a step is the number of concurrent spans, with the failed ones in front. */
 function strip(lane) {
   const most = Math.max(1e-9, ...lane.strip);
   const wide = 1000 / lane.strip.length;
@@ -544,7 +544,7 @@ async function unlock(event) {
   if (!answer.ok || !byId('caps').hidden) return;
   byId('token').value = '';
   byId('caps').hidden = false;
-  // An answer that was there before can be done now, and needs no command.
+  // The page can now do what an earlier answer suggested as a command.
   byId('whatif-do').hidden = byId('whatif-answer').hidden;
   if (!byId('whatif-answer').hidden) say(byId('whatif-command'), '');
   showRetry();
@@ -562,14 +562,14 @@ async function unlock(event) {
 }
 
 // ---- What if ----
-// Sliders for the settings; each answer is a replay of the newest units by the run. One question is on its way at a time, and the
+// Sliders for the settings; each answer is a replay of the newest units by the run. One question is asked at a time, and the
 // newest one waits for its answer.
 
 const QUIET_MS = 120;
 const STEPS = 33;
 const client = String(Math.random()).slice(2);
 const unlocked = () => !byId('caps').hidden;
-/** Whether there are units to replay: those of a run that goes on, or of a trace. */
+/** Whether there are units to replay: those of a live run, or of a trace. */
 const canAsk = () => (frozen ? Boolean(frozen.whatif) : !over);
 let sliders = [];
 let asking = false;
@@ -580,7 +580,7 @@ function showWhatIf() {
   for (const id of ['whatif-section', 'to-whatif']) byId(id).hidden = !canAsk();
 }
 
-/** The values of a slider, from a few up to several times the present one, which is among them. */
+/** The values of a slider, from a few up to several times the current value, which is among them. */
 function choices(value, least, most) {
   const top = Math.min(most, Math.max(4 * value, 8));
   if (top - least < STEPS) return Array.from({ length: top - least + 1 }, (_, i) => least + i);
@@ -618,7 +618,7 @@ function buildSliders() {
   resetSliders();
 }
 
-/** Puts a slider on the setting as it is now. */
+/** Moves a slider to the current value of its setting. */
 function restSlider(slider) {
   slider.from = slider.now();
   slider.values = slider.list(Math.max(slider.from, slider.unit ? 1e-9 : 1));
@@ -644,7 +644,7 @@ function resetSliders() {
 /** The settings that the sliders ask for. */
 const wanted = () => sliders.filter(isMoved).map((slider) => `${slider.key}=${chosen(slider)}${slider.unit}`);
 
-/** The run's answer to settings. A newer question of the same client takes the place of one that waits. */
+/** The run's answer to settings. A newer question of the same client replaces one that waits. */
 async function answerTo(client, settings) {
   try {
     const response = await fetch('whatif', {
@@ -674,7 +674,7 @@ async function ask() {
   }
 }
 
-/** A sentence for an answer whose replay of the run as it is comes to another pace than the run. */
+/** A sentence for an answer whose replay with the run's own settings has another pace than the run. */
 function doubt(answer) {
   if (answer.contradiction) return ` This is a guess: ${answer.contradiction}.`;
   const miss = Math.abs(answer.miss) * 100;
@@ -764,7 +764,7 @@ async function doIt() {
   say(byId('helps-said'), 'The settings have changed: ask again.');
 }
 
-/** Lets sliders that were not moved follow the run. */
+/** Moves the sliders that the user has not moved to the run's current settings. */
 function followRun() {
   if (!sliders.length || byId('sliders').contains(document.activeElement)) return;
   for (const slider of sliders) {
@@ -857,7 +857,7 @@ function begin(facts) {
   say(byId('flow'), flow.flow);
   say(byId('run'), flow.run);
   byId('steer-section').hidden = !flow.steerable;
-  // A report has neither the ways between stages nor their curves.
+  // A report has neither the edges between stages nor their history.
   byId('graph-section').hidden = flow.stages.some((stage) => !stage.next);
   byId('stages').classList.toggle('no-curves', Boolean(frozen) && !lanes.length);
   byId('curves').hidden = Boolean(frozen) && !lanes.length;
