@@ -400,7 +400,7 @@ impl Patience for DeadLetters {
     fn left(&self) -> Result<Duration, Failure> {
         if self.given_up.load(Ordering::Relaxed) {
             return Err(Failure::msg(format!(
-                "{} took no more when the flow was abandoned",
+                "{} took no more letters when the flow was abandoned",
                 shown::path(&self.path())
             )));
         }

@@ -78,7 +78,7 @@ impl Machine {
         self.ends.store(true, Ordering::Relaxed);
     }
 
-    /// Whether units were sent back with a pause longer than the rest of the run.
+    /// Whether units were sent back with a pause that outlasts the run.
     pub(crate) fn has_sent_back(&self) -> bool {
         self.sent_back.load(Ordering::Relaxed)
     }

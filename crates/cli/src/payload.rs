@@ -393,7 +393,7 @@ impl Pass {
         if left == 0 {
             let hash = self.hasher.finalize();
             if *self.opened.hash.get_or_init(|| hash) != hash {
-                return changed("it has changed while this unit was on its way; run the flow again for it".to_owned());
+                return changed("it has changed while this unit was in flight; run the flow again for it".to_owned());
             }
             return Ok(0);
         }
@@ -406,7 +406,7 @@ impl Pass {
         };
         if read == 0 && most > 0 {
             return changed(format!(
-                "it has become shorter while this unit was on its way: {} bytes are left of {}; run the flow again for it",
+                "it has become shorter while this unit was in flight: {} bytes are left of {}; run the flow again for it",
                 self.at, self.opened.len
             ));
         }
@@ -503,7 +503,7 @@ mod tests {
         fs::write(&path, other).unwrap();
         for stream in [stream.clone(), stream.clone().then(Coding::Compress(1))] {
             let error = made(stream).unwrap_err();
-            assert!(error.contains("it has changed while this unit was on its way"), "{error}");
+            assert!(error.contains("it has changed while this unit was in flight"), "{error}");
         }
         fs::write(&path, &content()[..1000]).unwrap();
         let error = made(stream).unwrap_err();

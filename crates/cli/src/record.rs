@@ -114,7 +114,7 @@ impl Record {
         self
     }
 
-    /// Opens the regular file at `path`. If the unit's walk follows no symbolic links and `path` lies within the walked
+    /// Opens the regular file at `path`. If the unit's walk follows no symbolic links and `path` is within the walked
     /// tree, the file is opened from the folder in which the walk began, without following any symbolic link.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Record {
     }
 
     /// The folder from which `path` is opened, and the path relative to it, if the unit's walk follows no symbolic
-    /// links and `path` lies within the walked tree.
+    /// links and `path` is within the walked tree.
     fn walked<'a>(&self, path: &'a Path) -> Option<(&OwnedFd, &'a Path)> {
         // A piece opens no file that its unit may not open.
         let whole = self.whole();
@@ -189,7 +189,7 @@ impl Record {
         self.held() + self.declared
     }
 
-    /// The bytes that the unit holds: payload, headroom, and those of its own words that exceed a kilobyte.
+    /// The bytes that the unit holds: its payload, its headroom, and its own texts beyond the first kilobyte.
     pub(crate) fn held(&self) -> u64 {
         let words = self.text.len() + self.json.bytes() + self.rare.bytes();
         let words = if words <= UNCOUNTED { 0 } else { words as u64 };

@@ -48,7 +48,7 @@ pub(crate) fn open_below(root: &OwnedFd, relative: &Path) -> io::Result<(File, M
         Err(Errno::LOOP) => Err(io::Error::new(
             // Permanent, since a retry would find the same link.
             io::ErrorKind::InvalidInput,
-            "a symbolic link is on the way, and this walk follows none (`follow = true` of the source would)",
+            "the path has a symbolic link, and this walk follows none (`follow = true` of the source would)",
         )),
         Err(errno) => Err(errno.into()),
     }
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(way(root.as_fd(), Path::new("a/b/file/x")).unwrap_err(), Errno::NOTDIR);
         }
         let error = open_below(&root, Path::new("a/link")).unwrap_err().to_string();
-        assert!(error.contains("a symbolic link is on the way") && error.contains("`follow = true`"), "{error}");
+        assert!(error.contains("the path has a symbolic link") && error.contains("`follow = true`"), "{error}");
     }
 
     #[test]

@@ -355,7 +355,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         table: !args.output.quiet && !args.output.no_report,
     };
     let status = closing.tell(written && metrics_kept && all_kept.is_ok() && traced.is_ok());
-    // A source that panicked must not look like one that ended.
+    // A source that panicked must not look like a source that ended.
     if let Some(panic) = ending.panic {
         resume_unwind(panic);
     }

@@ -702,5 +702,5 @@ fn wrong_dates_and_expressions_are_refused_at_their_line() {
     says(&split("separator = \"(\""), &["`separator`: not a regular expression", "unclosed group"]);
     says(&split("separator = \"-*\""), &["`separator` matches the empty text"]);
     let gather = |rest: &str| flow("", "", &format!("op = \"gather\"\nreduce = \"merge\"\n{rest}"));
-    says(&gather("item = \"{line}\"\nafter = \";\""), &["`after` comes behind contents that are put together"]);
+    says(&gather("item = \"{line}\"\nafter = \";\""), &["`after` follows contents that are concatenated"]);
 }

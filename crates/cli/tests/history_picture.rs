@@ -36,7 +36,7 @@ fn check(folder: &Path, log: &str, arguments: &[&str]) -> PathBuf {
     page
 }
 
-/// `pairs` values that go in and come out, and at the end two that come out in the wrong order.
+/// A log in which `pairs` values go in and come out, and at the end two values come out in the wrong order.
 fn log(pairs: u64) -> String {
     let mut log = String::new();
     let mut line = |process, op: &str, value: u64, call: u64, ret: u64| {

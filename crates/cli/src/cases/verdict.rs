@@ -42,9 +42,7 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
         Ok(lacks) => {
             let is_told = |lack: &String| outcome.dead.iter().any(|dead| dead.message.contains(first_line(lack)));
             let lacks = lacks.iter().chain(&outcome.unanswered);
-            said.extend(
-                lacks.filter(|lack| !is_told(lack)).map(|lack| format!("a failure that was passed over: {lack}")),
-            );
+            said.extend(lacks.filter(|lack| !is_told(lack)).map(|lack| format!("a failure that was skipped: {lack}")));
         }
         Err(error) => said.push(unread("the runs of programs", error)),
     }

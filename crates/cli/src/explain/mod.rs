@@ -25,7 +25,7 @@ pub(crate) enum Explained {
         resource: String,
         /// The current number of the resource's keys.
         keys: u64,
-        /// The keys for which the most units wait.
+        /// The keys with the most waiting units.
         busiest: Vec<KeySnapshot>,
     },
     /// Several units whose text contains the given one.

@@ -389,7 +389,7 @@ fn content(entry: &Entry<'_>) -> Option<Vec<u8>> {
     }
     let mut section = entry.section(format!("`{}`", entry.name), "a text, or `{ base64 = \"…\" }`")?;
     let bytes = section.require("base64", "base64 = \"…\"").and_then(|entry| {
-        entry.parsed("base64 in quotes", |text| STANDARD.decode(text).map_err(|error| format!("no base64: {error}")))
+        entry.parsed("base64 in quotes", |text| STANDARD.decode(text).map_err(|error| format!("not base64: {error}")))
     });
     section.finish();
     bytes
@@ -513,7 +513,7 @@ mod tests {
             (case("params = { uot = 1 }\n[case.expect]"), "f.test.toml:3: the flow has no parameter `uot`"),
             (case("files = { \"../x\" = \"\" }\n[case.expect]"), "f.test.toml:3: `../x` is not a file in the folder"),
             (case("files = { x = 5 }\n[case.expect]"), "f.test.toml:3: `x` takes a text"),
-            (case("stdin = { base64 = \"?\" }\n[case.expect]"), "f.test.toml:3: `base64`: no base64"),
+            (case("stdin = { base64 = \"?\" }\n[case.expect]"), "f.test.toml:3: `base64`: not base64"),
             (case("[[case.http]]\nurl = \"nowhere\"\n[case.expect]"), "f.test.toml:4: `url`:"),
             (case("[[case.http]]\nurl = \"http://a/\"\nstatus = 99\n[case.expect]"), "f.test.toml:5: `status` is 99"),
             (case("[[case.program]]\nrun = []\n[case.expect]"), "f.test.toml:4: `run` names no program"),

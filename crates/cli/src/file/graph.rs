@@ -147,7 +147,7 @@ pub(super) fn unfed(nodes: &[Node<'_>]) -> Vec<Problem> {
     });
     let warnings = stages.map(|(_, stage)| {
         Problem::new(format!(
-            "the program of `{}` gets nothing of the unit: no field is in its arguments, and its standard input is empty, as units come \
+            "the program of `{}` gets no data of the unit: no field is in its arguments, and its standard input is empty, as units come \
              without a payload",
             stage.name
         ))

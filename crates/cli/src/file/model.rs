@@ -105,7 +105,7 @@ pub(crate) enum SourceSpec {
         /// Follow symbolic links (default false).
         follow: bool,
         /// Folders and files below the root that are left out, such as the folder to which the flow writes. A path that
-        /// does not exist, or lies elsewhere, has no effect.
+        /// does not exist, or is not below the root, has no effect.
         except: Vec<Template>,
     },
     /// `lines = "FILE"` or `lines = "-"`: one unit for each line.

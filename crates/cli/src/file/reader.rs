@@ -95,7 +95,7 @@ impl<'a> Section<'a> {
         Entry::of_item(self.reading, key, item)
     }
 
-    /// The value of `key`; its absence is a problem, whose help is `example`.
+    /// The value of `key`. Its absence is reported, with `example` as the help.
     pub(super) fn require(&mut self, key: &'static str, example: &str) -> Option<Entry<'a>> {
         let entry = self.get(key);
         if entry.is_none() {
@@ -243,7 +243,7 @@ impl<'a> Entry<'a> {
         result.map_err(|message| self.senseless(format!("`{}`: {message}", self.name), "here")).ok()
     }
 
-    /// The string, if it is one; no problem otherwise.
+    /// The string, if the value is one; otherwise `None`, which is not reported.
     pub(super) fn as_text(&self) -> Option<&'a str> {
         match self.node {
             Node::Value(value) => value.as_str(),
@@ -251,7 +251,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The integer, if it is one; no problem otherwise.
+    /// The integer, if the value is one; otherwise `None`, which is not reported.
     pub(super) fn as_integer(&self) -> Option<i64> {
         match self.node {
             Node::Value(value) => value.as_integer(),
@@ -259,7 +259,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The boolean, if it is one; no problem otherwise.
+    /// The boolean, if the value is one; otherwise `None`, which is not reported.
     pub(super) fn as_flag(&self) -> Option<bool> {
         match self.node {
             Node::Value(value) => value.as_bool(),
@@ -267,7 +267,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The date as it is written, if it is one; no problem otherwise.
+    /// The date as it is written, if the value is one; otherwise `None`, which is not reported.
     pub(super) fn as_date(&self) -> Option<String> {
         match self.node {
             Node::Value(Value::Datetime(date)) => Some(date.value().to_string()),

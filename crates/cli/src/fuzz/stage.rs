@@ -35,5 +35,5 @@ pub(super) fn in_stage<T: Send + 'static>(work: impl FnOnce(&mut Cx<'_>) -> T + 
     if let Err(unfinished) = ticket.expect("the flow stays open").wait() {
         panic!("{unfinished}");
     }
-    told.recv().expect("work that is done has told its result")
+    told.recv().expect("finished work has sent its result")
 }

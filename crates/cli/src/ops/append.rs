@@ -340,7 +340,7 @@ mod tests {
         run(op.clone(), line(2)).unwrap();
         let gathered = op.finish(&RunEnd { retries: true, first, ..CLEAN }).unwrap().unwrap().to_string();
         assert!(
-            gathered.contains("the run whose letters these were did not come to the end of its source"),
+            gathered.contains("the run whose letters these were did not reach the end of its source"),
             "{gathered}"
         );
         assert_eq!(names(folder.path()), ["list", &kept]);

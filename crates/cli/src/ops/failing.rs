@@ -55,7 +55,7 @@ fn now_ms() -> u64 {
 
 /// A period in which no op succeeds because of a lack of descriptors.
 struct Dearth {
-    /// The beginning of the period; 0: there is none. All accesses are relaxed: the value orders nothing.
+    /// The beginning of the period; 0 means that there is none. All accesses are relaxed: the value orders nothing.
     since_ms: AtomicU64,
 }
 

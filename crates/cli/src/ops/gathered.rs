@@ -61,7 +61,7 @@ pub(crate) enum Fate {
         /// Where the earlier file is, if there was one.
         earlier: Option<PathBuf>,
     },
-    /// The file is what it was before the run.
+    /// The file is unchanged by the run.
     Kept {
         /// The reason.
         because: Because,
@@ -96,7 +96,7 @@ impl fmt::Display for Gathered {
             }
             Fate::Kept { because, exists, partial } => {
                 match exists {
-                    true => write!(f, "{path} is what it was, because {because}")?,
+                    true => write!(f, "{path} is unchanged, because {because}")?,
                     false => write!(f, "there is no {path}, because {because}")?,
                 }
                 partial.as_ref().map_or(Ok(()), |partial| write!(f, "; this run's list is {}", partial.display()))
@@ -108,8 +108,8 @@ impl fmt::Display for Gathered {
 impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Interrupted => "the run did not come to the end of its source",
-            Self::FirstInterrupted => "the run whose letters these were did not come to the end of its source",
+            Self::Interrupted => "the run did not reach the end of its source",
+            Self::FirstInterrupted => "the run whose letters these were did not reach the end of its source",
             Self::UnitsDied => "units died",
             Self::NoUnits => "the run had no units",
         })
@@ -135,7 +135,7 @@ impl RunEnd<'_> {
 }
 
 /// Ends a gathered file at `path`. `own` is the temporary file with this run's lines, if any unit came; `always` lets
-/// every complete run replace an earlier file. `None`: there is nothing to say.
+/// every complete run replace an earlier file. Returns `None` if there is nothing to report.
 ///
 /// # Errors
 /// Those of the file system. The earlier file is unchanged, and this run's lines are [kept](unplaced).

@@ -354,7 +354,7 @@ fn parse(text: &[u8]) -> Result<Url, Failure> {
     url.map_err(|reason| Failure::permanent(format!("`{}` is not a URL: {reason}", shown(text))))
 }
 
-/// A URL as the unit has it, without its credentials.
+/// The URL as it is written in the unit, without its credentials.
 fn shown(text: &[u8]) -> String {
     let shown = web_url::without_credentials(text.trim_ascii());
     match str::from_utf8(&shown) {
@@ -378,7 +378,7 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
     match error {
         Error::Timeout(Timeout::Global) => Failure::timeout("the stage's time limit passed"),
         Error::Timeout(Timeout::PerRead | Timeout::PerWrite) => {
-            Failure::msg(format!("the server said nothing for {} s", MAX_SILENCE.as_secs()))
+            Failure::msg(format!("the server sent nothing for {} s", MAX_SILENCE.as_secs()))
         }
         Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
             Failure::msg(format!("no connection within {} s", MAX_CONNECT_TIME.as_secs()))

@@ -255,7 +255,7 @@ impl LineFile {
     }
 }
 
-/// Pauses between checks, each longer than the one before.
+/// Pauses between checks, each longer than the previous one.
 struct Pauses<'a> {
     patience: &'a dyn Patience,
     next: Duration,

@@ -7,7 +7,7 @@
 //! own, and the author intends to write beside it or to read from it. Elsewhere they are data like any other field. The
 //! path of a file in an archive, and a line of a unit that was split, are always data.
 //!
-//! The check is on the text: a symbolic link that already lies in the author's folder is followed as usual.
+//! The check is on the text: a symbolic link that is already in the author's folder is followed as usual.
 
 use std::ffi::OsString;
 use std::ops::Range;

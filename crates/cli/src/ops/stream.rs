@@ -90,7 +90,7 @@ impl Stream {
                 Part::Value(value) => {
                     value.print(&mut result);
                     result.push(b'\n');
-                    // Printing is a step, too.
+                    // Printing counts as a step.
                     left = left.saturating_sub(1);
                 }
                 Part::Pause => {}

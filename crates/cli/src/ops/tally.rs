@@ -38,7 +38,7 @@ impl Tally {
         reduces && spec.by != GatherBy::Parent && Self::takes(first) && first.place.is_none() && !first.is_piece()
     }
 
-    /// Whether a unit can join a tally that has members: it stands for no dead letter of an earlier run.
+    /// Whether a unit can join a tally that has members: it must not belong to a dead letter of an earlier run.
     pub(crate) fn takes(member: &Record) -> bool {
         member.letters().next().is_none()
     }

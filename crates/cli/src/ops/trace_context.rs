@@ -1,8 +1,8 @@
 //! W3C trace context: programs and requests of a run belong to the trace in whose environment the run was started.
 //!
 //! The variable `TRACEPARENT` holds a trace and the span that started the run. Each attempt gets the same trace with a
-//! span id of its own, so a tracer tells attempts apart. If the variable is missing or is not a trace context, nothing
-//! is added to programs and requests.
+//! span id of its own, so a tracer can distinguish attempts. If the variable is missing or is not a trace context,
+//! nothing is added to programs and requests.
 //!
 //! Source: [Trace Context, level 1](https://www.w3.org/TR/trace-context-1/).
 

@@ -110,7 +110,7 @@ pub(crate) fn permissions(text: &[u8]) -> Option<u32> {
     u32::from_str_radix(text, 8).ok().map(|mode| mode & 0o777)
 }
 
-/// A folder in the file's place neither counts as the file nor can be replaced by it.
+/// A folder with the file's name neither counts as the file nor can be replaced by it.
 fn is_a_folder(path: &Path) -> Failure {
     Failure::permanent(format!("cannot write {}: it is a folder", path.display()))
 }

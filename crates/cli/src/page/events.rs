@@ -149,7 +149,7 @@ impl Events {
         let mut facts = Vec::new();
         if is_ours {
             facts.push(
-                "a file of events tells what ran when; a trace (`run --trace FILE`) tells what units waited for, too"
+                "a file of events shows what ran when; a trace (`run --trace FILE`) also shows what units waited for"
                     .to_owned(),
             );
         } else {

@@ -71,7 +71,7 @@ impl Read for Section {
                 };
                 let read = match read {
                     Ok(0) if most > 0 => {
-                        let message = "it has become shorter while this unit was on its way; run the flow again for it";
+                        let message = "it has become shorter while this unit was in flight; run the flow again for it";
                         // Permanent, since a retry would read the same open file.
                         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
                     }

@@ -142,7 +142,7 @@ impl Printer {
     /// Sets the function that is called once when standard output takes no more, on the thread that notices it.
     pub(crate) fn on_trouble(&self, on_trouble: impl Fn(&Trouble) + Send + Sync + 'static) {
         let first = self.shared.on_trouble.set(Box::new(on_trouble)).is_ok();
-        assert!(first, "a run hears of trouble in one place");
+        assert!(first, "a run has one listener for trouble");
     }
 
     /// The place of the next unit that is admitted.
@@ -206,8 +206,7 @@ impl Printer {
         self.shared.in_trouble(&Trouble::ReaderGone);
     }
 
-    /// Ends the outputs: those that still wait for their turn become due, and those that are handed over from now on
-    /// are dropped.
+    /// Ends the outputs: those that still wait for their turn become due, and later ones are dropped.
     pub(crate) fn close(&self) {
         let mut state = self.shared.state();
         let rest = state.order.rest();
@@ -392,7 +391,7 @@ impl Output {
     }
 }
 
-/// Whether something reads standard output, as far as that can be told without writing.
+/// Whether standard output has a reader, as far as that can be determined without a write.
 pub(crate) fn is_read() -> bool {
     stream::is_read()
 }

@@ -201,7 +201,7 @@ impl Record {
         self.mode = Self::common_mode(self.mode, member);
     }
 
-    /// The permissions that remain of those of the previous members when this member is added.
+    /// The permissions that the previous members and this member have in common.
     pub(crate) fn common_mode(before: Option<u32>, member: &Self) -> Option<u32> {
         let theirs = member.mode.or_else(|| Some(member.own_file()?.st_mode));
         match (before, theirs) {

@@ -280,7 +280,7 @@ impl Letters {
     }
 }
 
-/// Whether a file of letters exists, and no process works on it.
+/// Whether a file of letters exists and no process uses it.
 pub(super) fn is_left(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| is_locked_alone(&file, path).unwrap_or(false))
 }

@@ -207,7 +207,7 @@ impl Readmission {
 
     /// The number of units that were sent into the flow in addition to the source.
     pub(crate) fn sent(&self) -> u64 {
-        // Relaxed: a number to be shown.
+        // Relaxed: the number is only shown.
         self.0.sent.load(Ordering::Relaxed)
     }
 
@@ -217,7 +217,7 @@ impl Readmission {
         let closed = || (phase != Phase::Running).then(|| "The run admits no more units".to_owned());
         Facts {
             letters: inner.parts.letters.tally().written,
-            // Relaxed: a number to be shown.
+            // Relaxed: the number is only shown.
             again: inner.taken.load(Ordering::Relaxed),
             command: inner.command(),
             refused: inner.refusal.clone().or_else(closed),
@@ -338,7 +338,7 @@ impl Inner {
                 return self.say(format!("dead letters are not run again and stay in {path}: {error}"));
             }
         };
-        // Relaxed: a number to be shown, and read again when this thread has ended.
+        // Relaxed: the number is only shown, until this thread has ended.
         self.taken.fetch_add(letters.count() as u64, Ordering::Relaxed);
         let (units, left) = (letters.units(), AtomicUsize::new(letters.units() + 1));
         let round = Arc::new(Round { letters, apart, is_sent: AtomicBool::new(false), left });
@@ -395,7 +395,7 @@ impl Inner {
                 break;
             }
             sent += 1;
-            // Relaxed: a number to be shown.
+            // Relaxed: the number is only shown.
             self.sent.fetch_add(1, Ordering::Relaxed);
         }
         sent

@@ -99,7 +99,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
             ),
         );
     }
-    // Relative paths of this command line start in the current folder, those of the run in the run's folder.
+    // Relative paths of this command line refer to the current folder, and those of the run to the run's folder.
     let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let path = here(path);
     let Some(letters) = Letters::open(&path)? else {
@@ -156,7 +156,7 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
         say(
             args,
             &format!(
-                "{letters} stay: these tell of what the source could not give, or of groups that only counted; run the flow again for them"
+                "{letters} stay: they report faults of the source, or groups that only counted; run the flow again for them"
             ),
         );
     }

@@ -88,7 +88,8 @@ impl Reason {
     pub(super) fn message(&self) -> String {
         match self {
             Self::Failures { dead, now } => {
-                let what = if *now { "what runs is ended" } else { "what runs goes on to its end, and nothing starts" };
+                let what =
+                    if *now { "running work is ended" } else { "running work goes on to its end, and nothing starts" };
                 format!("halted after {}: {what}", text::counted(*dead, "failure"))
             }
             Self::Output(Trouble::ReaderGone) => {

@@ -170,10 +170,8 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     if printed.is_ok() && count == most {
         // Asking the source whether there are more units could block.
         let more = most.saturating_mul(10);
-        *printed = out::print(&format!(
-            "… the first {}; `--dry-run={more}` tells of more\n",
-            text::counted(most as u64, "unit")
-        ));
+        *printed =
+            out::print(&format!("… the first {}; `--dry-run={more}` shows more\n", text::counted(most as u64, "unit")));
     }
     if let Err(error) = &*printed {
         out::complain(format!("error: cannot write to standard output: {error}"));

@@ -46,7 +46,7 @@ pub(crate) struct Feed {
     is_live: bool,
     causes: Arc<Causes>,
     audit: Audit,
-    /// `None`: dead letters cannot be run again.
+    /// `None` if dead letters cannot be run again.
     readmission: Option<Readmission>,
     /// The minimum time between two states.
     every_ns: u64,
@@ -88,7 +88,7 @@ pub(super) struct News {
 pub(crate) struct Names<'a> {
     /// The name of the run.
     pub(crate) run: &'a str,
-    /// The name by which a command line reaches the run, quoted for a shell; `None`: no command can reach it.
+    /// The name by which a command line reaches the run, quoted for a shell; `None` if no command can reach it.
     pub(crate) reach: Option<&'a str>,
 }
 

@@ -1,6 +1,6 @@
 //! The listener and its connections.
 //!
-//! Each connection has its own thread and carries one request, so a slow peer holds up neither other peers nor the run.
+//! Each connection has its own thread and carries one request, so a slow peer delays neither other peers nor the run.
 //! The number of connections is limited, and so is the duration of each step.
 
 use std::io::{self, Read, Write};

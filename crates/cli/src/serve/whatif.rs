@@ -141,7 +141,7 @@ impl WhatIfs {
             Ok(answer) => Response::of("application/json", answer.to_string().into_bytes()),
             Err(RecvTimeoutError::Timeout) => Response::refusal(503, "others asked first; ask again"),
             Err(RecvTimeoutError::Disconnected) => {
-                Response::refusal(409, "a newer question of this client took the place of this one, or the run is over")
+                Response::refusal(409, "a newer question of this client replaced this one, or the run is over")
             }
         }
     }
@@ -232,7 +232,7 @@ impl Purse {
 /// The units on which answers are based, and the speed at which this machine replays them.
 #[derive(Debug)]
 struct Replays {
-    /// The live run; `None`: there is a single window, the trace of a finished run.
+    /// The live run; `None` if there is a single window, the trace of a finished run.
     live: Option<LiveTrace>,
     /// The number of visits that are replayed within [`REPLAY`].
     visits: f64,

@@ -45,7 +45,7 @@ impl<R: Read> Iterator for Blocks<R> {
             Ok(None) => None,
             Ok(Some(Ok(block))) => Some(Record::block(block, self.ending)),
             Ok(Some(Err(TooLong { part }))) => Some(fault(format!(
-                "block {part} of {} is a line of more than {} bytes, the most a block may have",
+                "block {part} of {} is a line of more than {} bytes, the limit for a block",
                 self.name, self.most
             ))),
             Err(error) => {

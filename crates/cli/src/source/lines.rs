@@ -91,7 +91,7 @@ impl<R: Read> Lines<R> {
         }
         self.buffer = Vec::new();
         let fault = format!(
-            "line {} of {} is longer than {} bytes, the most a line may have",
+            "line {} of {} is longer than {} bytes, the limit for a line",
             self.number, self.name, self.longest
         );
         Ok(Some((shown, Some(fault))))
@@ -244,7 +244,7 @@ mod tests {
             }
         }
         let fault = limited(&[b'x'; 1000])[0].rare.fault.clone().unwrap();
-        assert_eq!(fault, "line 1 of test is longer than 100 bytes, the most a line may have");
+        assert_eq!(fault, "line 1 of test is longer than 100 bytes, the limit for a line");
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Linked {
     /// Notes that the link at `path` leads to a folder which is about to be entered.
     ///
     /// # Errors
-    /// The folder has been entered through another link; the error says so in words.
+    /// The folder has been entered through another link; the error is a sentence about that.
     pub(super) fn enter(&mut self, folder: Identity, path: &[u8]) -> Result<(), String> {
         match self.entered.entry(folder) {
             Entry::Vacant(vacant) => {

@@ -45,7 +45,7 @@ pub(crate) enum SourceError {
         /// The template.
         template: String,
     },
-    /// The folder to walk is itself one that `except` leaves out.
+    /// The folder to walk is itself left out by `except`.
     #[error("nothing is left to walk: `except` leaves out {} itself", root.display())]
     AllExcepted {
         /// The folder.

@@ -218,7 +218,7 @@ impl Walk {
             None
         };
         if identity.is_some() && self.folders.iter().any(|folder| folder.identity == identity) {
-            return Err(io::Error::other("a symbolic link leads back to a folder it lies in"));
+            return Err(io::Error::other("a symbolic link leads back to a folder that contains it"));
         }
         if let Some(identity) = identity.filter(|_| is_link) {
             let path = self.path.strip_suffix(b"/").unwrap_or(&self.path);

@@ -238,7 +238,7 @@ pub(crate) fn change(run: &Run, settings: Vec<String>) -> Result<Vec<String>, St
     Ok(ask_within(run, &Request::Set { settings }, SHORT)?.changed)
 }
 
-/// Runs the units of a run's dead letters again. Returns what the run has begun to do.
+/// Runs the units of a run's dead letters again. Returns a description of the run's action.
 ///
 /// # Errors
 /// The errors of [`watch`], or the run refuses.
@@ -246,7 +246,7 @@ pub(crate) fn retry(run: &Run) -> Result<Vec<String>, SteerError> {
     Ok(ask_within(run, &Request::Retry, SHORT)?.changed)
 }
 
-/// Closes the admission of a run. Returns what the run does from then on.
+/// Closes the admission of a run. Returns a description of the run's action.
 ///
 /// # Errors
 /// As [`watch`].

@@ -27,7 +27,7 @@ pub(super) struct Reply {
     pub(super) is_to_request: bool,
 }
 
-/// The end of a turn.
+/// The state of a connection after its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The connection waits for the client.

@@ -18,7 +18,7 @@ pub(crate) struct Facts {
     /// The total number of units that the source will give, if it is known.
     #[serde(default)]
     pub total: Option<u64>,
-    /// The keys for which the most units wait.
+    /// The keys with the most waiting units.
     #[serde(default)]
     pub keys: Vec<KeySnapshot>,
     /// The causes of dead letters.

@@ -1,7 +1,7 @@
 //! Inspects and changes a running flow from another process.
 //!
-//! `millstream run` listens on a Unix socket; `millstream status` and `millstream set` talk to it. The socket has
-//! mode 0600 and lies in a folder of mode 0700 that belongs to the user ([`place`]); the run answers its own user and root.
+//! `millstream run` listens on a Unix socket; `millstream status` and `millstream set` talk to it. The socket has mode
+//! 0600 and is in a folder of mode 0700 that belongs to the user ([`place`]); the run answers its own user and root.
 //!
 //! # Protocol
 //!

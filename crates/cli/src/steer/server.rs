@@ -1,7 +1,7 @@
 //! The running flow's end of the control socket.
 //!
 //! One thread serves all connections and waits for none of them: a client that sends half a request, or does not read
-//! its answer, has a buffer and a deadline, and holds up neither the run nor other clients. When there are too many
+//! its answer, has a buffer and a deadline, and delays neither the run nor other clients. When there are too many
 //! connections, the one that has been idle the longest is closed for the new one.
 
 use std::io;

@@ -86,7 +86,7 @@ pub(crate) enum Setting {
 }
 
 impl Setting {
-    /// Reads `key` and `value` for a flow that looks like `now`.
+    /// Reads `key` and `value` for a flow in the state `now`.
     ///
     /// # Errors
     /// [`SettingError`], which says what is wrong with the key or the value.

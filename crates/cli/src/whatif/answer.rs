@@ -34,7 +34,7 @@ impl Answer {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let steady_s = replayed.steady_wall.as_secs_f64();
         // A window of a live run has neither a beginning nor an end. A sample has the beginning and the end of the run,
-        // but only a part of the rest.
+        // but only a part of what lies between.
         let wall_s =
             if trace.is_live() { steady_s } else { report.wall_s + steady_s * (trace.weight() - 1.0).max(0.0) };
         let units = |units: u64| (units as f64 * trace.weight()).round() as u64;

@@ -172,7 +172,7 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     if let Some(signal) = signal {
         let name = low_level::signal_name(signal).unwrap_or("a signal");
         return refuse(&format!(
-            "{name} has ended the check; its run has stopped, and what it wrote for the check is removed"
+            "{name} has ended the check; its run has stopped, and the files of the check are removed"
         ));
     }
     // A run with dead letters has still ended properly.

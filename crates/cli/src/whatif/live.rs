@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
         if !std::mem::replace(&mut told, true) {
             let name = text::printable(&run.name);
             complain(format!(
-                "{name} keeps its newest units; waits up to {} s for some, and {} s if it is slow",
+                "{name} now keeps its newest units; this waits up to {} s for some, and {} s if the run is slow",
                 PATIENCE.as_secs(),
                 LAST_PATIENCE.as_secs()
             ));

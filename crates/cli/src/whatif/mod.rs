@@ -117,9 +117,7 @@ fn slope_with(trace: &Trace, with: &Path) -> Result<Slope, WhatIfError> {
 fn answer(args: &WhatIfArgs) -> Result<(String, u8), WhatIfError> {
     let trace = read_any(&args.trace)?;
     if trace.is_live() && args.check.is_some() {
-        return Err(WhatIfError::Check(
-            "the run goes on: `millstream set` changes it, and shows what comes of it".into(),
-        ));
+        return Err(WhatIfError::Check("the run is live: `millstream set` changes it, and shows the effect".into()));
     }
     let changed = setting::changes(&args.settings, &trace)?;
     let sweep = args.sweep.as_deref().map(|sweep| setting::sweep(sweep, &trace)).transpose()?;

@@ -181,7 +181,7 @@ fn verdict(judged: &Judged) -> String {
         (true, _) => String::new(),
         (false, true) => ", within that interval".to_owned(),
         (false, false) => {
-            format!(", outside of that interval ({} off what was measured)", signed(predicted / ratio - 1.0))
+            format!(", outside of that interval ({} off the measured ratio)", signed(predicted / ratio - 1.0))
         }
     };
     format!(

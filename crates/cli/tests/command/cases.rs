@@ -249,11 +249,11 @@ fn a_missing_definition_is_reported_even_if_the_stage_skips_failures() {
     let flow = FLOW.replace("stdin = \"null\"", "stdin = \"null\"\nafter_failure = \"skip\"");
     let cases = "[[case]]\nname = \"x\"\nstdin = \"a\\n\"\n[case.expect]\nretired = []\n";
     let said = tested(&flow, cases, &[], 1);
-    assert!(said.contains("a failure that was passed over: the case has no program no-such-program a"), "{said}");
+    assert!(said.contains("a failure that was skipped: the case has no program no-such-program a"), "{said}");
     let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\n\
         after_failure = \"skip\"\n";
     let said = tested(flow, &cases.replace("a\\n", "http://a.test/x\\n"), &[], 1);
-    assert!(said.contains("passed over: the case has no answer for this URL: http://a.test/x"), "{said}");
+    assert!(said.contains("skipped: the case has no answer for this URL: http://a.test/x"), "{said}");
 }
 
 #[test]

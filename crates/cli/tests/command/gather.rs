@@ -404,7 +404,7 @@ fn mistakes_are_shown_where_they_are() {
         ),
         ("by = \"parent\"\nunits = 3", append, "`units` would close a group before all pieces of its unit have come"),
         ("partial = true", append, "`partial` is for the pieces of one unit"),
-        ("reduce = \"count\"\nafter = \",\"", append, "`after` comes behind contents that are put together"),
+        ("reduce = \"count\"\nafter = \",\"", append, "`after` follows contents that are concatenated"),
         ("reduce = \"count\"\nitem = \"{line}\"", append, "`item` is the content of a unit, and a count has none"),
         ("reduce = \"median\"", append, "`reduce` cannot be \"median\""),
         ("by = \"{line}\"\nunit = 3", append, "units"),

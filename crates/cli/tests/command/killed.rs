@@ -131,8 +131,8 @@ fn programs_that_cannot_run_are_found_before_anything_runs() {
     for (content, mode, reason) in [
         (None, 0, "there is no program ./tool"),
         (Some("#!/bin/sh\n"), 0o644, "./tool is not executable"),
-        (Some("echo\n"), 0o755, "./tool does not say what runs it"),
-        (Some("#!/no/such\n"), 0o755, "which is not there"),
+        (Some("echo\n"), 0o755, "./tool does not name its interpreter"),
+        (Some("#!/no/such\n"), 0o755, "which does not exist"),
     ] {
         if let Some(content) = content {
             room.write("tool", content);

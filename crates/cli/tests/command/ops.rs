@@ -340,7 +340,7 @@ fn unique_keeps_the_first_that_comes_to_it() {
 fn a_program_that_gets_no_data_of_its_unit_is_warned_of() {
     let flow =
         |exec: &str| format!("[source]\nlines = \"-\"\n[[stage]]\nname = \"count\"\nop = \"exec\"\nexec = {exec}\n");
-    let warning = "the program of `count` gets nothing of the unit";
+    let warning = "the program of `count` gets no data of the unit";
     let room = Room::new(&flow(r#"["wc", "-c"]"#));
     for command in ["run", "plan"] {
         let (out, err) = ended(&room.run(&[command, "flow.toml"]), 0);

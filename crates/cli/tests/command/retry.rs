@@ -227,12 +227,12 @@ fn a_list_is_not_replaced_by_one_with_gaps_and_a_retry_completes_it() {
 
     room.write("in", "");
     let (_, err) = ended(&room.run(&["run", "flow.toml", "in", "--quiet"]), 0);
-    assert!(err.contains("list is what it was, because the run had no units"), "{err}");
+    assert!(err.contains("list is unchanged, because the run had no units"), "{err}");
     assert_eq!(sorted(&room, "list"), ["good 1", "good 2"]);
 
     room.write("in", "good 3\nbad 1\nbad 2\n");
     let (_, err) = ended(&room.run(&["run", "flow.toml", "in", "--report", "report.json"]), 1);
-    assert!(err.contains("list is what it was, because units died; this run's list is list.mend-"), "{err}");
+    assert!(err.contains("list is unchanged, because units died; this run's list is list.mend-"), "{err}");
     let file = room.json("report.json")["gathered_files"][0].clone();
     assert_eq!((&file["placed"], &file["lines"], &file["because"]), (&false.into(), &1.into(), &"units died".into()));
     assert_eq!(sorted(&room, "list"), ["good 1", "good 2"]);
@@ -241,7 +241,7 @@ fn a_list_is_not_replaced_by_one_with_gaps_and_a_retry_completes_it() {
     assert_eq!(sorted(&room, "list"), ["good 1", "good 2"]);
     room.write("mended", "");
     let letters = room.read("report.dead-letters.jsonl");
-    for (letter, page) in letters.lines().zip(["is what it was, because units died", "the earlier file is list.old"]) {
+    for (letter, page) in letters.lines().zip(["is unchanged, because units died", "the earlier file is list.old"]) {
         assert_eq!(sorted(&room, "list"), ["good 1", "good 2"], "not before the last of them");
         room.write("some", letter);
         ended(&room.run(&["retry", "some", "--report", "page.html"]), 0);

@@ -337,7 +337,7 @@ fn a_rehearsal_shows_what_would_be_done_and_does_nothing() {
         "  fails in parse: not a JSON object: ",
     );
     assert!(out.starts_with(expected), "{out}");
-    assert!(out.ends_with("… the first 3 units; `--dry-run=30` tells of more\n"), "{out}");
+    assert!(out.ends_with("… the first 3 units; `--dry-run=30` shows more\n"), "{out}");
     for made in ["oops", "o", "list", "flow.dead-letters.jsonl"] {
         assert!(!room.path(made).exists(), "{made}");
     }

@@ -172,7 +172,7 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
             // All processes that could call have ended.
             return;
         }
-        // SAFETY: zeros are what the kernel wants to find.
+        // SAFETY: the kernel expects zeros.
         let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the kernel writes a notification where there is room for one.
         if unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) } != 0 {

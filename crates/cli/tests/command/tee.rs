@@ -82,7 +82,7 @@ fn failures_are_reported_and_set_the_exit_status() {
     assert!(error(&output).contains("cannot start `no-such-program`"), "{}", error(&output));
     assert_eq!(script(&room, "\"$0\" tee -- cat ::: ::: cat < /dev/null").status.code(), Some(2));
     assert_eq!(script(&room, "\"$0\" tee --buffer 0 -- cat < /dev/null").status.code(), Some(2));
-    // A limit on file sizes stands for a full disk.
+    // A limit on file sizes acts like a full disk.
     let output = script(
         &room,
         "ulimit -f 100; seq 1000000 | \"$0\" tee --buffer 64KiB --spill . -- sleep 1000 ::: sh -c 'wc -l > /dev/null'",

@@ -243,7 +243,7 @@ fn a_live_run_is_asked_like_a_trace() {
         (serde_json::from_slice::<Value>(&output.stdout).unwrap(), text(&output.stderr))
     };
     let (found, said) = ask(&["resource.disk=3"]);
-    assert!(said.contains("keeps its newest units"), "{said}");
+    assert!(said.contains("now keeps its newest units"), "{said}");
     assert!(found["window"]["units"].as_u64() >= Some(20), "{found}");
     let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
     let gain = pace(&found["changed"]["answer"]) / pace(&found["as_it_was"]);

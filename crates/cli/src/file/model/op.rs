@@ -221,7 +221,7 @@ pub(crate) enum ExecStdout {
     File {
         /// The file.
         path: Template,
-        /// Whether the file of a failed program is kept, too.
+        /// Whether the file of a failed program is also kept.
         failed: bool,
     },
     /// `"print"`: the output goes to this process's standard output as a whole, even if the program has failed for
@@ -281,7 +281,7 @@ pub(crate) enum Method {
     Post,
     /// A request with a body, which may be made again.
     Put,
-    /// A request with a body; it is repeated only by a retry, too.
+    /// A request with a body; like `POST`, it is repeated only by a retry.
     Patch,
     /// A request without a body, which may be made again.
     Delete,

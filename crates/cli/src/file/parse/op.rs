@@ -368,7 +368,7 @@ fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
         }
         way => {
             if let Some(entry) = after {
-                entry.senseless("`after` comes behind contents that are put together", "needs `reduce = \"concat\"`");
+                entry.senseless("`after` follows contents that are concatenated", "needs `reduce = \"concat\"`");
                 return None;
             }
             match (way, &item) {

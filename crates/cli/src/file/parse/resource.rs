@@ -72,7 +72,7 @@ fn resource(entry: &Entry<'_>, name: &str, keyed: bool) -> Option<ResourceSpec> 
     let kind = match (capacity, rate) {
         (Some(capacity), None) => {
             if let Some(burst) = burst {
-                let message = format!("resource `{name}` has `capacity`, and `burst` is a rate's");
+                let message = format!("resource `{name}` has `capacity`, and `burst` belongs to a rate");
                 let problem = Problem::new(message).at(burst.key_span, "not with `capacity`");
                 section.reading.report(problem.help("leave it out, or write `rate` in place of `capacity`"));
             }

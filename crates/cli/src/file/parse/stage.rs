@@ -190,7 +190,7 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
         .get("op")
         .and_then(|op| op.as_text().map(|name| Text { value: name.to_owned(), span: op.span.clone() }));
     let op = op::op(&mut section);
-    // The keys of a stage depend on the name of its op, whatever else is wrong with the stage.
+    // The keys of a stage depend only on the name of its op, even if the stage has mistakes.
     let is = |name: &str| op_name.as_ref().is_some_and(|op| op.value == name);
     let exec_span = if is(op::EXEC) { section.get("exec").map(|entry| entry.span) } else { None };
     let fibers = fibers(fibers_entry.as_ref(), ways, op_name.as_ref());

@@ -1,7 +1,7 @@
 //! Metrics as the JSON of OTLP, from the OpenMetrics text of this command.
 //!
-//! Counters become cumulative monotonic sums; gauges and infos become gauges; summaries stay summaries. Names are those
-//! of the families, and their units are `s`, `By` or none. Whole numbers of 64 bits are strings, as the JSON form of
+//! Counters become cumulative monotonic sums; gauges and infos become gauges; summaries stay summaries. Names are the
+//! names of the families, and units are `s`, `By` or none. Whole numbers of 64 bits are strings, as the JSON form of
 //! OTLP requires.
 
 use serde_json::{Value, json};

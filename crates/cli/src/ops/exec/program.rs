@@ -47,12 +47,13 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
     }
     match interpreter(&head) {
         Some(Some(interpreter)) if !interpreter.exists() => refuse(
-            format!("{shown} is to be run by {}, which is not there", interpreter.display()),
+            format!("{shown} needs the interpreter {}, which does not exist", interpreter.display()),
             "correct its first line, or install that program".to_owned(),
         ),
-        None if is_text(&head) => {
-            refuse(format!("{shown} does not say what runs it"), "give it a first line such as `#!/bin/sh`".to_owned())
-        }
+        None if is_text(&head) => refuse(
+            format!("{shown} does not name its interpreter"),
+            "give it a first line such as `#!/bin/sh`".to_owned(),
+        ),
         _ => Ok(()),
     }
 }
@@ -91,9 +92,14 @@ mod tests {
         };
         for (name, mode, content, reason) in [
             ("plain", 0o644, &b"#!/bin/sh\n"[..], "is not executable; `chmod +x"),
-            ("bare", 0o755, b"echo hello\n", "does not say what runs it; give it a first line"),
-            ("empty", 0o755, b"", "does not say what runs it"),
-            ("lost", 0o755, b"#!/no/such/interpreter -x\n", "run by /no/such/interpreter, which is not there"),
+            ("bare", 0o755, b"echo hello\n", "does not name its interpreter; give it a first line"),
+            ("empty", 0o755, b"", "does not name its interpreter"),
+            (
+                "lost",
+                0o755,
+                b"#!/no/such/interpreter -x\n",
+                "needs the interpreter /no/such/interpreter, which does not exist",
+            ),
         ] {
             let error = said(name, mode, content).unwrap_err();
             assert!(error.contains(reason), "{error}");

@@ -73,7 +73,7 @@ impl Complaints {
 /// already; `kept` takes the part of standard error that is kept.
 ///
 /// # Errors
-/// No memory was granted for the output, or the operating system failed; the group is gone in this case, too.
+/// No memory was granted for the output, or the operating system failed. The group is gone in this case as well.
 pub(super) fn with(
     (mut group, (stdin, stdout, stderr)): (Group, Pipes),
     input: &[u8],

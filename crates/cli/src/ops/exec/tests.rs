@@ -228,7 +228,7 @@ fn leaves_no_process(script: &str) {
         let env = vec![("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
         let op = op(&ExecSpec { shell: true, env, ..spec(&[script]) }).unwrap();
         let start = Instant::now();
-        // Larger than a pipe's buffer, so that the write is interrupted, too.
+        // Larger than a pipe's buffer, so that the time limit interrupts the write as well.
         let error = run_within(op, record(vec![b'x'; 200_000]), *limit).unwrap_err();
         // The engine tries twice; the scripts would take longer than this.
         assert!(start.elapsed() < 2 * *limit + Duration::from_secs(50), "{:?}", start.elapsed());

@@ -27,7 +27,7 @@ pub(crate) struct Hop {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Redirects {
     pub(super) most: u64,
-    /// Whether redirects from `https` to `http` are followed, too.
+    /// Whether redirects from `https` to `http` are also followed.
     pub(super) downgrade: bool,
 }
 

@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 /// The pause that the header's value asks for at the moment `now`: a number of seconds or an HTTP date; a date in the
-/// past asks for no pause. `None`: the value is neither.
+/// past asks for no pause. `None` if the value is neither.
 pub(super) fn pause(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number beyond 64 bits is valid, too, and means a long time.
+        // A number beyond 64 bits is also valid, and means a long time.
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
     let moment = httpdate::parse_http_date(value).ok()?;

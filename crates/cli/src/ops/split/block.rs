@@ -68,10 +68,9 @@ impl<R: Read> Blocks<R> {
     fn read(&mut self) -> Result<Option<Cut>, Torn> {
         Ok(self.try_next()?.map(|block| match block {
             Ok(block) => Cut::of(block),
-            Err(TooLong { part }) => Cut::wrong(format!(
-                "part {part} is a line of more than {} bytes, the most that `max_bytes` lets it have",
-                self.most
-            )),
+            Err(TooLong { part }) => {
+                Cut::wrong(format!("part {part} is a line of more than {} bytes, its `max_bytes`", self.most))
+            }
         }))
     }
 }

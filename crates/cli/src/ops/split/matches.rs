@@ -110,10 +110,7 @@ impl<R: Read> Between<R> {
         };
         self.part += 1;
         Ok(Some(if std::mem::take(&mut self.is_torn) || piece.len() > self.most {
-            Cut::wrong(format!(
-                "piece {} is longer than {} bytes, the most that `max_bytes` lets it have",
-                self.part, self.most
-            ))
+            Cut::wrong(format!("piece {} is longer than {} bytes, its `max_bytes`", self.part, self.most))
         } else {
             Cut::of(piece)
         }))

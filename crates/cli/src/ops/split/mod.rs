@@ -100,9 +100,7 @@ impl Op for Split {
 
     fn open(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<Pieces, Failure> {
         if record.level() >= MAX_LEVELS {
-            return Err(Failure::permanent(format!(
-                "it is a piece of a piece for the {MAX_LEVELS}th time, the most there may be"
-            )));
+            return Err(Failure::permanent(format!("it is split at more than {MAX_LEVELS} levels, the limit")));
         }
         let whole = self.spec.copies().map(|_| record.payload.clone());
         let stream = self.stream(record, cx)?;

@@ -52,10 +52,7 @@ impl<R: Read> Separated<R> {
         }
         self.part += 1;
         Ok(Some(if dropped + piece.len() > self.most {
-            Cut::wrong(format!(
-                "piece {} is longer than {} bytes, the most that `max_bytes` lets it have",
-                self.part, self.most
-            ))
+            Cut::wrong(format!("piece {} is longer than {} bytes, its `max_bytes`", self.part, self.most))
         } else {
             Cut::of(piece)
         }))

@@ -54,7 +54,7 @@ impl<R: Read> Read for Input<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut state = self.state();
         if state.left == 0 {
-            return Err(io::Error::other("what comes before a file's content takes more than 1 MiB"));
+            return Err(io::Error::other("the headers before a file's content take more than 1 MiB"));
         }
         let most = usize::try_from(state.left).map_or(buffer.len(), |left| left.min(buffer.len()));
         match state.reader.read(&mut buffer[..most]) {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_damaged_archive_ends() {
         let bytes = archive();
-        // Within a header, the first file, the last one, and the last one's padding.
+        // Cuts within a header, the first file, the last file, and the last file's padding.
         for cut in [100, 1026, 3600, 5000] {
             let last = Members::new(BufReader::new(&bytes[..cut]), 10_000).last();
             assert!(matches!(last, Some(Err(Torn::Senseless(_)))), "{cut}: {last:?}");

@@ -11,7 +11,7 @@ pub(super) fn draw(pen: &mut Pen<'_>, view: &View, list: &[Listed]) {
     let live = list.iter().filter(|listed| !listed.ended).count();
     pen.text(0, 0, Tone::Strong, &format!("millstream top: {} running", text::counted(live as u64, "flow")));
     if list.is_empty() {
-        return pen.text(0, 2, Tone::Plain, "no flow is running; this list shows each one that begins");
+        return pen.text(0, 2, Tone::Plain, "no flow is running; flows appear here when they begin");
     }
     let cells = |of: &dyn Fn(&Listed) -> (Tone, String)| list.iter().map(of).collect::<Vec<_>>();
     let number = |of: fn(&millstream_flow::Snapshot) -> u64| {

@@ -182,7 +182,7 @@ fn an_archive_that_an_earlier_stage_has_read_is_compared_with_that_reading() {
     let mut changed = Members::new(stream.random_access().unwrap(), 100);
     assert!(changed.next().unwrap().unwrap().content == b"other");
     let Some(Err(Torn::Unread(error))) = changed.next() else { panic!("it is another archive now") };
-    assert!(stream.failure(&error).to_string().contains("it has changed while this unit was on its way"));
+    assert!(stream.failure(&error).to_string().contains("it has changed while this unit was in flight"));
 }
 
 #[test]
