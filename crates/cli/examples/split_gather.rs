@@ -10,7 +10,7 @@
 //! all files are in a temporary folder. The runs of a table's rows alternate, and each row has the medians of several
 //! runs: elapsed time, processor time, and peak memory.
 //!
-//! # The pass without them
+//! # The equivalent pass
 //! A flow that splits a file makes a unit of each line and does some work on it. The equivalent pass without `split`
 //! and `gather` gets one unit for each line from the source, does the same work, `set`, and retires the unit. (Reading
 //! the file as one unit would leave out the work.) The flow with `gather` produces the number of units, or their

@@ -298,7 +298,7 @@ impl DeadLetters {
         self.retried.get().is_some_and(|retried| file.metadata().is_ok_and(|found| place(found) == *retried))
     }
 
-    /// This lock is held for a few instructions only.
+    /// Locks the state, only for a few instructions.
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -423,7 +423,7 @@ fn open(path: &Path) -> io::Result<File> {
 fn lock(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Ok(false),
-        // Where the file system has no locks, two runs at once may share the file.
+        // If the file system has no locks, two concurrent runs may share the file.
         Ok(()) | Err(Errno::NOTSUP | Errno::NOLCK | Errno::NOSYS | Errno::INVAL) => Ok(true),
         Err(errno) => Err(errno.into()),
     }

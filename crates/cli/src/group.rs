@@ -105,7 +105,7 @@ impl Group {
         self.pieces.as_deref()
     }
 
-    /// Whether the members have no dead letters yet. Marks them as having some.
+    /// Marks the members as having dead letters; returns whether they had none before.
     pub(crate) fn takes_letters(&self) -> bool {
         // Relaxed: the flag publishes nothing.
         !self.has_letters.swap(true, Ordering::Relaxed)

@@ -32,7 +32,7 @@ pub(crate) fn parse(text: &str) -> Result<Url, String> {
     }
 }
 
-/// The same of any scheme.
+/// Parses `text` as a URL of any scheme.
 fn any(text: &str) -> Result<Url, String> {
     let text = text.trim_ascii();
     let Some((_, rest)) = scheme_and_rest(text) else {
@@ -148,7 +148,7 @@ pub(crate) fn without_credentials(text: &[u8]) -> Cow<'_, [u8]> {
     if hidden == found { Cow::Borrowed(text) } else { Cow::Owned(hidden.into_bytes()) }
 }
 
-/// The same for a text that cannot be parsed, in which everything before the last `@` may be a password.
+/// Hides the login in a text that is not a valid URL: everything before the last `@` may be a password.
 fn without_user_by_sight(text: &str) -> String {
     let Some((scheme, rest)) = scheme_and_rest(text) else { return text.to_owned() };
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));

@@ -23,7 +23,7 @@ fn sound() -> String {
     .concat()
 }
 
-/// The same with the two dequeues in the wrong order.
+/// The queue of [`sound`] with the two dequeues in the wrong order.
 fn unsound() -> String {
     sound()
         .replace("\"out\":1", "\"out\":3")

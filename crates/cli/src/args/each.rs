@@ -59,7 +59,7 @@ pub(crate) struct EachArgs {
     /// The size of a block [default: 1MiB].
     #[arg(long, value_name = "SIZE", value_parser = memory, requires = "pipe", conflicts_with = "group")]
     pub block: Option<u64>,
-    /// Read items from a file, one a line, in place of standard input; `-` is standard input.
+    /// Read items from a file, one per line, in place of standard input; `-` is standard input.
     #[arg(short = 'a', long, value_name = "FILE", conflicts_with = "walk")]
     pub lines: Vec<PathBuf>,
     /// Take every regular file below a folder as an item.

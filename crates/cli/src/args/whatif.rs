@@ -46,7 +46,7 @@ pub(crate) struct WhatIfArgs {
     pub goal: Option<Goal>,
     /// Run the flow again, alternately without the SETTINGs and with them, until it is certain which is faster, and
     /// show the measured times beside the predicted ones. PAIRS is the largest number of pairs of runs; 1 is a single
-    /// run with the SETTINGs. Every run has the flow's effects again.
+    /// run with the SETTINGs. Every run repeats the flow's effects.
     #[arg(long, value_name = "PAIRS", num_args = 0..=1, require_equals = true, default_missing_value = "12", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub check: Option<u32>,
     /// The trace of another run of this flow with a different number of tokens of one resource: it shows how the time

@@ -22,7 +22,7 @@ const OLD: Duration = Duration::from_secs(60);
 /// Locks the folder of a case for as long as the file is open.
 pub(super) fn keep(folder: &Path) -> io::Result<File> {
     let file = File::open(folder)?;
-    // Where the file system has no locks, only the test itself removes its folder.
+    // If the file system has no locks, only the test itself removes its folder.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)
 }

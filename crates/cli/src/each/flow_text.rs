@@ -90,12 +90,12 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     resources(&mut text, args, jobs);
     text += "[source]\n";
     text += match source {
-        Source::Items(_) => "args = true                     # one unit an INPUT\n",
-        Source::Lines { null: false, .. } => "lines = \"-\"                     # one unit a line\n",
+        Source::Items(_) => "args = true                     # one unit per INPUT\n",
+        Source::Lines { null: false, .. } => "lines = \"-\"                     # one unit per line\n",
         Source::Lines { null: true, .. } => {
-            "lines = \"-\"                     # one unit a record that ends with NUL\nnull = true\n"
+            "lines = \"-\"                     # one unit per record that ends with NUL\nnull = true\n"
         }
-        Source::Walk(_) => "walk = \"{input}\"                # one unit a file below the INPUT\n",
+        Source::Walk(_) => "walk = \"{input}\"                # one unit per file below the INPUT\n",
     };
     if let Some(items) = args.group.filter(|items| *items > 1) {
         text += &format!("group = {items:<24}# items of one unit\n");

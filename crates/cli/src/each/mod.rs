@@ -102,7 +102,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
         return Ok(None);
     }
     if source.reads_stdin() && std::io::stdin().is_terminal() && !args.output.quiet {
-        complain("items are read from this terminal, one a line; `::: ITEM…` after the program names them instead");
+        complain("items are read from this terminal, one per line; `::: ITEM…` after the program names them instead");
     }
     Ok(Some(RunArgs {
         flow: FlowArgs {

@@ -36,7 +36,7 @@ pub(super) enum WordsError {
     #[error("a second `:::`: `each` takes one list of items")]
     SecondList,
     /// `::::` or a similar separator of `parallel`.
-    #[error("`{0}` is not an option of `each`: `--lines FILE` reads items from a file, one a line")]
+    #[error("`{0}` is not an option of `each`: `--lines FILE` reads items from a file, one per line")]
     OtherList(String),
     /// A word is not UTF-8.
     #[error("the argument `{0}` is not UTF-8; items may be any bytes, the program's own words may not")]

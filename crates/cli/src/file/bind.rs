@@ -77,7 +77,7 @@ impl FlowFile {
             }
             (0, true, None) => {
                 let problem =
-                    at_source("the flow's units are its INPUTs, but none is given".to_owned(), "one unit an INPUT");
+                    at_source("the flow's units are its INPUTs, but none is given".to_owned(), "one unit per INPUT");
                 Some(problem.help(usage("INPUT…")))
             }
             (1.., false, None) => {

@@ -140,7 +140,7 @@ pub(crate) enum ExpectedContent {
     Bytes(Vec<u8>),
     /// Any.
     Any,
-    /// There is no such file.
+    /// The file must not exist.
     Missing,
 }
 

@@ -105,12 +105,10 @@ pub(super) fn check(
             let problem = Problem::new(message)
                 .at(stage.op_span.clone(), "mixes pieces")
                 .at(whole.op_span.clone(), "misses some");
-            problems.push(
-                problem.help(format!(
-                    "gather the pieces after `{}`, or give `{}` them another way",
-                    whole.name, whole.name
-                )),
-            );
+            problems.push(problem.help(format!(
+                "gather the pieces after `{}`, or send them to `{}` by another path",
+                whole.name, whole.name
+            )));
         }
         if graph.gathers_no_family(index) {
             let message =

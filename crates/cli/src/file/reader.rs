@@ -394,7 +394,7 @@ impl<'a> Entry<'a> {
         self.understood(parse(&text.value))
     }
 
-    /// One of a few words.
+    /// One word of a fixed list.
     pub(super) fn choice<T: Clone>(&self, choices: &[(&str, T)]) -> Option<T> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let listed = words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ");

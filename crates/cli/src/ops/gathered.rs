@@ -25,7 +25,7 @@ const UNFINISHED: u64 = u64::MAX;
 /// [`UNFINISHED`] in a file's name.
 const UNFINISHED_NAME: &str = "unfinished";
 
-/// How a run ended, as far as gathered files depend on it.
+/// The facts about the end of a run that decide the fate of gathered files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunEnd<'a> {
     /// The source was read to its end, and every unit of it has left the flow.
@@ -56,9 +56,9 @@ pub(crate) struct Gathered {
 /// The fate of the lines of a gathered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// They have the file's name.
+    /// The lines are in the file of that name.
     Placed {
-        /// Where the earlier file is, if there was one.
+        /// The new path of the earlier file, if there was one.
         earlier: Option<PathBuf>,
     },
     /// The file is unchanged by the run.
@@ -72,7 +72,7 @@ pub(crate) enum Fate {
     },
 }
 
-/// Why an earlier file was not replaced.
+/// The reason why an earlier file was not replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Because {
     /// The run was interrupted or stopped.

@@ -144,7 +144,7 @@ impl Drop for Placing {
     }
 }
 
-/// Closes a file that was written to. Some file systems report only then that something could not be written.
+/// Closes a file that was written to. Some file systems report a failed write only at the close.
 ///
 /// # Errors
 /// The errors of the file system; the file is closed in any case.

@@ -1,7 +1,8 @@
 //! `stream`: a program of streams computes a new payload from the payload's values.
 //!
 //! The program reads the payload while it computes, so memory holds only the result and the values that the program
-//! buffers, within proven bounds. It has no access to files. Its clocks are checked when the flow file is.
+//! buffers, within proven bounds. It has no access to files. The clocks of the program are checked together with the
+//! flow file.
 
 use std::cell::RefCell;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! A tally: an open group of which only a number is kept.
 //!
 //! Groups with many keys are scattered over the memory, and each member has to reach its own. So a tally is as small as
-//! possible. It becomes a full group when it is closed, or when a member joins from which more than a number must be
+//! possible. A tally becomes a full group when it is closed, or when a member joins of which more than a number must be
 //! kept.
 
 use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};

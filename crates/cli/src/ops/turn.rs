@@ -1,7 +1,7 @@
 //! A value that workers use one at a time, each for the duration of a write to a file.
 //!
-//! If a mutex were held during a write, a worker blocked by a full pipe would block all waiters beyond their time
-//! limits, an interrupt and the end of the run. Here a worker takes the value out of the mutex, and the others wait
+//! If a worker held a mutex while a full pipe blocks its write, all waiters would be blocked as well, and neither their
+//! time limits nor an interrupt could reach them. Here a worker takes the value out of the mutex, and the others wait
 //! within the patience of their units.
 
 use std::ops::{Deref, DerefMut};

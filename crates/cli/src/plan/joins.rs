@@ -11,7 +11,7 @@ use crate::file::model::{FlowFile, GatherBy, GatherSpec, OpSpec, Reduce};
 /// The maximum number of a fork's paths that the page names.
 const MAX_WAYS: usize = 8;
 
-/// A stage that gathers, with the maximum of the groups and bytes that wait there.
+/// A stage that gathers, with the maximum numbers of groups and bytes that wait there.
 #[derive(Debug, Serialize)]
 pub(super) struct Gathering<'a> {
     stage: &'a str,

@@ -39,7 +39,7 @@ pub(crate) struct RareFacts {
 }
 
 impl RareFacts {
-    /// The facts of most units: none.
+    /// The facts of a unit that has none.
     const NONE: Self = Self {
         blake3: None,
         sha256: None,
@@ -56,7 +56,7 @@ impl RareFacts {
 }
 
 impl RareFacts {
-    /// The number of bytes of the unit's words.
+    /// The number of bytes of the unit's texts.
     pub(super) fn bytes(&self) -> usize {
         let set: usize = self.set.iter().map(|(name, value)| name.len() + value.len()).sum();
         set + self.fault.as_ref().map_or(0, String::len)

@@ -102,7 +102,7 @@ pub(crate) struct Again {
     pub letter: usize,
     /// The path or line.
     pub text: Vec<u8>,
-    /// Whether it is a group of items.
+    /// Whether the unit is a group of items.
     pub is_group: bool,
     /// For a file of a walk: the offset in its path of the part below the walked folder.
     pub rel_from: Option<usize>,
@@ -140,7 +140,7 @@ impl Letters {
         Self::read(path, true)
     }
 
-    /// The same for a file that this process has locked.
+    /// Reads and checks a file that this process has locked.
     ///
     /// # Errors
     /// [`LettersError`].

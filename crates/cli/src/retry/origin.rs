@@ -72,7 +72,7 @@ impl Bytes {
         }
     }
 
-    /// The same as a path.
+    /// The bytes as a path; `None` if the hexadecimal form is malformed.
     pub(crate) fn to_path(&self) -> Option<PathBuf> {
         self.to_os().map(PathBuf::from)
     }
@@ -114,7 +114,7 @@ impl Origin {
         })
     }
 
-    /// The same for a retry with the flow file's text as it is now.
+    /// The origin of the letters of a retry, with the current text of the flow file.
     pub(crate) fn retried(&self, text: &str) -> Self {
         Self { flow_blake3: hash(text), ..self.clone() }
     }

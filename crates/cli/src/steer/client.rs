@@ -26,7 +26,7 @@ use crate::screen::meter::Pace;
 
 /// The time after which a run without a complete answer counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same for a run that is polled for a screen that also shows other runs.
+/// The shorter time for a run that is polled for a screen, which also shows other runs.
 const SHORT: Duration = Duration::from_secs(2);
 /// The number of keys shown for each resource.
 const KEYS: usize = 5;
@@ -444,7 +444,7 @@ fn described(now: &Snapshot, json: bool, look: Look) -> String {
     page
 }
 
-/// Several runs, a line each; as JSON an array of objects with the run's name, socket and snapshot.
+/// Several runs, one per line; as JSON, an array of objects with the run's name, socket and snapshot.
 fn list(runs: &[(Run, Snapshot)], json: bool) -> String {
     if json {
         let runs: Vec<_> = runs

@@ -168,7 +168,7 @@ enum Received {
     Part,
     /// A whole line, up to this byte.
     Line(usize),
-    /// There is no line and none will come, for this reason.
+    /// No line can follow, for this reason.
     Wrong(String),
 }
 

@@ -119,7 +119,7 @@ impl Tty {
         match event::poll(Duration::ZERO) {
             Ok(true) => event::read().map(Told::Event),
             Ok(false) => Ok(Told::Nothing),
-            // This was a signal, for which the next call checks.
+            // A signal ended the wait; the next call checks for it.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Told::Nothing),
             Err(error) => Err(error),
         }

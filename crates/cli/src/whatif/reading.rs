@@ -70,7 +70,7 @@ fn kind(path: &Path) -> Option<&'static str> {
     kind_by_begin(&begin)
 }
 
-/// The same, judging by the beginning of the file.
+/// Recognises another kind of file by its beginning.
 pub(crate) fn kind_by_begin(begin: &[u8]) -> Option<&'static str> {
     let begin = String::from_utf8_lossy(begin);
     if begin.starts_with(r#"{"displayTimeUnit""#) {

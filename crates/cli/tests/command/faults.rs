@@ -130,7 +130,7 @@ fn assert_whole(room: &Room) {
     }
 }
 
-/// The lines of a list, all of them whole.
+/// The lines of a list, which must all be whole.
 fn lines(room: &Room, name: &str) -> Vec<String> {
     let text = room.read(name);
     assert!(text.is_empty() || text.ends_with('\n'), "{name}: {text:?}");

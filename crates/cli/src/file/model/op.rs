@@ -205,7 +205,7 @@ pub(crate) struct ExecSpec {
 pub(crate) enum ExecStdin {
     /// `"payload"`, the default: the payload, empty when there is none.
     Payload,
-    /// `"items"`: the items of a group, a line each.
+    /// `"items"`: the items of a group, one per line.
     Items,
     /// `"null"`: nothing.
     Null,

@@ -82,7 +82,7 @@ pub(crate) enum GatherBy {
     All,
     /// The pieces of one unit.
     Parent,
-    /// Those with the same text.
+    /// The units with the same text.
     Key(Template),
 }
 

@@ -308,7 +308,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
 }
 
 fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
-    /// How a group's payload is made, before the keys that belong to it are read.
+    /// The kind of a group's payload, before the keys that belong to the kind are read.
     #[derive(Clone, Copy)]
     enum Way {
         Concat,

@@ -107,7 +107,7 @@ pub(super) fn with(
     }
 }
 
-/// This side of a program's pipes; `None` if closed or not used.
+/// The command's ends of a program's pipes; `None` if closed or not used.
 struct Talk<'a> {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,

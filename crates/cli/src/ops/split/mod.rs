@@ -28,7 +28,7 @@ use crate::printer::Place;
 use crate::record::{Parent, PieceText, PiecesSoFar, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
 
-/// The maximum number of levels of pieces. It ends a cycle of stages that would otherwise split without end.
+/// The maximum number of levels of pieces. The limit ends a cycle of stages that would otherwise split forever.
 const MAX_LEVELS: u32 = 100;
 
 /// The number of pieces that share one reference count of their unit: about one batch.
@@ -159,7 +159,7 @@ impl Cut {
     }
 }
 
-/// Why no more pieces can be cut.
+/// The reason why no more pieces can be cut.
 #[derive(Debug)]
 pub(crate) enum Torn {
     /// The payload cannot be read.

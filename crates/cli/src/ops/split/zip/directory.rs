@@ -267,7 +267,7 @@ fn is_file(name: &[u8], system: u8, attributes: u32) -> bool {
     !name.ends_with(b"/") && matches!(of_unix, 0 | REGULAR)
 }
 
-/// Some bytes of the archive, which are fewer at its end.
+/// The `len` bytes of the archive from `at` on, or fewer at its end.
 fn read(archive: &RandomAccess, at: u64, len: u64) -> Result<Vec<u8>, Torn> {
     let mut bytes = Vec::new();
     archive.section(at, len).read_to_end(&mut bytes)?;

@@ -38,7 +38,7 @@ pub(super) struct Members {
     ended: bool,
 }
 
-/// Why a file cannot be taken.
+/// The reason why a file cannot be taken.
 enum Refused {
     /// The archive cannot be read.
     Unread(io::Error),
