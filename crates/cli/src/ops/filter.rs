@@ -118,7 +118,7 @@ fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
     }
 }
 
-/// Whether [`Condition::Stale`] holds for a unit.
+/// Whether [`Condition::Stale`] is true for a unit.
 ///
 /// # Errors
 /// A path template that gives no path for this unit, or an error of the file system.

@@ -254,7 +254,7 @@ fn assumes(found: &Found<'_>) -> String {
         ),
     };
     let steady = if found.trace.is_live() {
-        format!(";\n{:9}the run goes on as in the window: units come as they came, and are such units", "")
+        format!(";\n{:9}the run goes on as in the window: units of the same kind keep arriving at the same rate", "")
     } else {
         String::new()
     };

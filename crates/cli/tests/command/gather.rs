@@ -347,7 +347,7 @@ fn a_count_that_fails_says_that_its_units_are_no_longer_known() {
     let letter = &room.json_lines("groups.dead-letters.jsonl")[0];
     assert_eq!((&letter["is_sum"], &letter["gathered"]), (&true.into(), &2.into()));
     let (_, err) = ended(&room.run(&["retry"]), 1);
-    assert!(err.contains("or of groups that only counted; run"), "{err}");
+    assert!(err.contains("or groups that only counted; run"), "{err}");
     assert_eq!(room.json_lines("groups.dead-letters.jsonl").len(), 1);
 }
 

@@ -265,7 +265,7 @@ fn a_live_run_is_asked_like_a_trace() {
 
     let check = room.run(&["whatif", "busy", "resource.disk=4", "--check"]);
     assert_eq!(code(check.status), 2);
-    assert!(text(&check.stderr).contains("the run goes on"), "{}", text(&check.stderr));
+    assert!(text(&check.stderr).contains("the run is live"), "{}", text(&check.stderr));
     let_end(&room, running);
     let gone = room.run(&["whatif", "busy"]);
     assert_eq!(code(gone.status), 2);

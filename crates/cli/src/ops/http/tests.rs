@@ -581,8 +581,8 @@ fn only_a_post_or_a_patch_does_harm_when_it_runs_again() {
     }
 }
 
-/// Sends a body of several megabytes to a server that does `answer` after the head, reads no more and hangs up. Returns
-/// the failures of a unit on a thread and of a unit on a fiber.
+/// Sends a body of several megabytes to a server that sends `answer` after the head, reads no more and hangs up.
+/// Returns the failures of a unit on a thread and of a unit on a fiber.
 fn sent_to_a_server_that_hangs_up(answer: &'static str) -> [String; 2] {
     let server = Server::handling(move |_, stream| {
         stream.write_all(answer.as_bytes())?;
