@@ -164,7 +164,7 @@ mod tests {
         let machine = Machine::new(MachineSpec { load: Some(1 << 20), memory_free: Some(1) });
         assert!(machine.may_start());
         let second = machine.may_start();
-        // If the machine stood still in between, another reading has allowed the start.
+        // If the test was suspended in between, another reading may have allowed the start.
         assert!(!second || machine.looked.lock().unwrap().as_ref().unwrap().at.elapsed() < LOOK);
         assert_eq!(machine.short(), None);
     }

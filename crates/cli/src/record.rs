@@ -156,7 +156,7 @@ impl Record {
         Self { payload: Payload::Bytes(payload.into()), ..Self::default() }
     }
 
-    /// The same record, which the source could not produce.
+    /// The same record, with the reason why the source could not produce it.
     #[must_use]
     pub(crate) fn with_fault(mut self, fault: impl Into<String>) -> Self {
         self.rare.fault = Some(fault.into());

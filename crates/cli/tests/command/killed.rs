@@ -114,7 +114,7 @@ fn the_programs_of_killed_instruments_die_too() {
     }
 }
 
-/// Whether a process has `folder` in its environment, as processes started by the run there would.
+/// Whether a process has `folder` in its environment, as the processes of a run in that folder have.
 fn supervisors_of(folder: &Path) -> bool {
     let text = folder.to_str().unwrap().trim_end_matches('/').to_owned();
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {
