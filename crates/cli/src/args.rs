@@ -120,7 +120,7 @@ pub(crate) enum Command {
     /// Run flows on their cases, and compare the outcome with the expected one.
     ///
     /// Each case runs in a temporary folder. The stand-ins that it defines replace programs and the answers of servers,
-    /// so it reaches neither the network nor other files.
+    /// so the case reaches neither the network nor other files.
     Test(TestArgs),
     /// Run the units of a file of dead letters again.
     ///

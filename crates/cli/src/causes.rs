@@ -37,7 +37,7 @@ pub(crate) struct Causes {
 #[derive(Debug, Default)]
 struct Tally {
     groups: Groups,
-    /// The number of letters by stage and kind of failure. The map has at most as many entries as the product of both.
+    /// The number of letters by stage and kind of failure. There are at most as many entries as stages times kinds.
     counts: Vec<(String, Cause, u64)>,
     newest: VecDeque<Newest>,
 }

@@ -84,7 +84,7 @@ pub(crate) enum SteerError {
     /// The run does not support the request.
     #[error("the run does not know the request")]
     Unknown,
-    /// The version of the run lacks the request.
+    /// The run is of an older version, which lacks the request.
     #[error(
         "{} is a run of an older millstream, which cannot {verb}: end it, or use the command that started it",
         text::printable(run)
