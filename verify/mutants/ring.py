@@ -113,6 +113,8 @@ MUTANTS = [
     ("wait/arrivals.rs", "            if self.lookers.load(Ordering::Relaxed) == 0 {\n", "            if false {\n", "no interchangeable waiter is woken"),
     ("wait/spin.rs", "took_ns / events.saturating_add(1)", "took_ns", "a sleeper learns from a sleep in which others took the events"),
     ("wait/spin.rs", "if before > 0 && (before..before + u64::from(cost::of_sleep())).contains(&woken_ns) {", "if false {", "a waiter that sleeps at once never looks again"),
+    ("wait/spin.rs", "_ => from_ns == 0 || from_ns <= cost::now_ns(),", "_ => true,", "waiters yield to a busy thread all the time"),
+    ("wait/spin.rs", " || (lasted_ns >= SLEEPS_PER_TURN * sleep_ns && lasted_ns / waits >= sleep_ns)", "", "a turn of long waits lasts as long as one of short waits"),
     ("wait/free_space.rs", "            self.wake_tasks(places);\n", "", "a completion wakes no task"),
     ("wait/free_space.rs", "            self.wake_tasks(places);\n", "            self.tasks.wake(usize::MAX);\n", "a completion wakes all tasks"),
     ("wait/free_space.rs", "        self.tasks.wake(1);\n        self.tasks.catch_up();\n        let more = (places.number)() - 1;",
