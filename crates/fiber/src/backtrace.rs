@@ -6,12 +6,12 @@ use std::ptr;
 use crate::scheduler::core::Core;
 
 /// The maximum number of frames of a backtrace, the innermost ones.
-const MAX_FRAMES: usize = 96;
+pub(crate) const MAX_FRAMES: usize = 96;
 
 /// A fiber takes no backtrace if its stack has less room than this, which is several times what the unwinder needs.
 const MIN_ROOM: usize = 16 << 10;
 
-/// The frames on a fiber's stack at a wait. [`Display`](fmt::Display) shows a line for each.
+/// The frames on a fiber's stack at a wait, or at a moment of a long turn. [`Display`](fmt::Display) shows a line for each.
 ///
 /// A backtrace holds addresses, so it is cheap to take and to compare; [`frames`](Self::frames) looks up their names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +30,35 @@ pub struct Frame {
     pub place: Option<String>,
 }
 
+/// The reason for which a [stall](crate::Report::Stalled) has no backtrace.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoBacktrace {
+    /// The program handles the signal by which a worker is asked.
+    #[error("the program handles SIGURG itself")]
+    SignalTaken,
+    /// The kernel has refused to handle the signal or to send it.
+    #[error("SIGURG could not be sent: {}", std::io::Error::from_raw_os_error(*os_error))]
+    Refused {
+        /// The kernel's error.
+        os_error: i32,
+    },
+    /// The worker's thread did not run, or blocks the signal.
+    #[error("its thread did not answer SIGURG")]
+    NoAnswer,
+    /// The fiber had left its worker when that was asked.
+    #[error("it had left its worker by then")]
+    Left,
+    /// The machine's registers are not known: only those of x86-64 and aarch64 are.
+    #[error("frames are found on x86-64 and aarch64 only")]
+    Unsupported,
+}
+
 impl Backtrace {
+    pub(crate) fn of(addresses: Vec<usize>) -> Self {
+        Backtrace { addresses: addresses.into() }
+    }
+
     /// Takes the backtrace of the fiber that runs; `None` if its stack has too little room left.
     pub(crate) fn take(fiber: &Core) -> Option<Self> {
         let [_, floor, _] = fiber.state.stack()?;
@@ -43,10 +71,10 @@ impl Backtrace {
             addresses.push(frame.ip().addr());
             addresses.len() < MAX_FRAMES
         });
-        Some(Backtrace { addresses: addresses.into() })
+        Some(Backtrace::of(addresses))
     }
 
-    /// Returns the frames of the code that waits, the innermost first, without the frames of this crate on both sides.
+    /// Returns the frames of the fiber's code, the innermost first, without the frames of this crate on both sides.
     ///
     /// The first call reads the program's debug information, which takes up to seconds for a large program, and memory until
     /// [`forget_symbols`](Self::forget_symbols).
@@ -65,7 +93,10 @@ impl Backtrace {
                 frames.push(Frame { function: format!("{address:#x}"), place: None });
             }
         }
-        let first = frames.iter().position(|frame| !frame.is_of_wait()).unwrap_or(frames.len());
+        // The innermost function may be the kernel's own, which has no name.
+        let has_names = frames.iter().any(|frame| !frame.is_unknown());
+        let is_hidden = |frame: &Frame| frame.is_of_wait() || has_names && frame.is_unknown();
+        let first = frames.iter().position(|frame| !is_hidden(frame)).unwrap_or(frames.len());
         frames.drain(..first);
         let root = frames.iter().position(Frame::is_of_root).unwrap_or(frames.len());
         // The functions between the root and the body belong to this crate and to the standard library.
@@ -94,6 +125,10 @@ impl Frame {
         let name = self.function.trim_start_matches(['<', '&']);
         let place = self.place.as_deref().unwrap_or_default();
         crates.iter().any(|known| name.starts_with(known)) || folders.iter().any(|known| place.contains(known))
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.function.starts_with("0x")
     }
 
     /// Returns whether the frame may be at the inner end of a stack, where code takes the backtrace and suspends the fiber.

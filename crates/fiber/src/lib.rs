@@ -119,6 +119,7 @@ mod dump;
 mod error;
 pub mod fs;
 mod handle;
+mod interrupt;
 mod io;
 mod join;
 mod locals;
@@ -141,7 +142,7 @@ pub mod sync;
 mod waiter;
 
 pub use {
-    backtrace::{Backtrace, Frame},
+    backtrace::{Backtrace, Frame, NoBacktrace},
     blocking::blocking,
     dump::{Dump, FiberReport, State},
     error::{JoinError, SpawnError, StackError, StartError},

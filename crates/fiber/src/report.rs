@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::backtrace::{Backtrace, NoBacktrace};
+
 /// An event that the owner of a runtime should know about and that no return value reports.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -18,6 +20,9 @@ pub enum Report {
         worker: usize,
         /// The time for which the fiber has kept the worker, at least.
         since: Duration,
+        /// The frames on the fiber's stack, the innermost first. Worker threads are asked for them by `SIGURG`, so a system call
+        /// that the fiber is in may end early with `EINTR` if it is one that no signal lets go on, such as `poll`.
+        backtrace: Result<Backtrace, NoBacktrace>,
     },
     /// A fiber never ran because there was no stack for it. Its joiner gets the error as well.
     NotStarted {
@@ -31,13 +36,19 @@ pub enum Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Report::Stalled { fiber, unit, worker, since } => write!(
-                f,
-                "fiber `{fiber}`{} has kept worker {worker} for {} ms; call blocking code through `fiber::blocking`, and \
-                 `yield_now` in long computations",
-                unit.map_or_else(String::new, |unit| format!(" (unit {unit})")),
-                since.as_millis()
-            ),
+            Report::Stalled { fiber, unit, worker, since, backtrace } => {
+                write!(
+                    f,
+                    "fiber `{fiber}`{} has kept worker {worker} for {} ms; call blocking code through `fiber::blocking`, and \
+                     `yield_now` in long computations",
+                    unit.map_or_else(String::new, |unit| format!(" (unit {unit})")),
+                    since.as_millis()
+                )?;
+                match backtrace {
+                    Ok(backtrace) => backtrace.frames().iter().try_for_each(|frame| write!(f, "\n    {frame}")),
+                    Err(reason) => write!(f, "\n    no frames: {reason}"),
+                }
+            }
             Report::NotStarted { fiber, error } => write!(f, "fiber `{fiber}` never ran: {error}"),
         }
     }

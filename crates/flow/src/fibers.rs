@@ -67,6 +67,12 @@ pub struct FiberTrouble {
     pub stalls: u64,
     /// A description of the latest of these.
     pub latest_stall: Option<String>,
+    /// The frames on that fiber's stack, as in a [group](FiberGroup::backtrace).
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub stalled_at: Vec<String>,
+    /// The same, before the names are looked up.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    stalled_in: Option<Backtrace>,
     /// How often a fiber could not be started.
     pub refused: u64,
     /// The latest reason.
@@ -79,13 +85,17 @@ impl FiberTrouble {
         match report {
             // This leaves out the runtime's advice, which is for the author of the stage's code; the reader may be
             // another person.
-            Report::Stalled { fiber, unit, since, .. } => {
+            Report::Stalled { fiber, unit, since, backtrace, .. } => {
                 let unit = unit.map_or_else(String::new, |unit| format!(" (unit {unit})"));
                 let ms = since.as_millis();
                 let stall =
                     format!("fiber `{fiber}`{unit} has kept its thread for {ms} ms, and others waited for that");
                 self.stalls += 1;
-                self.latest_stall = Some(stall);
+                self.latest_stall = Some(match backtrace {
+                    Ok(_) => stall,
+                    Err(reason) => format!("{stall} (no frames: {reason})"),
+                });
+                self.stalled_in = backtrace.as_ref().ok().cloned();
             }
             _ => self.refuse(report.to_string()),
         }
@@ -113,9 +123,10 @@ impl Fibers {
             let (deepest, all) = (self.deepest_bytes.div_ceil(1024), self.stack_bytes / 1024);
             text += &format!(", the deepest stack so far {deepest} of {all} KiB");
         }
-        let FiberTrouble { stalls, latest_stall, refused, latest_refusal } = &self.trouble;
+        let FiberTrouble { stalls, latest_stall, stalled_at, refused, latest_refusal, .. } = &self.trouble;
         if let Some(latest) = latest_stall {
             text += &format!("\nstalled {stalls} ×, the latest: {latest}");
+            stalled_at.iter().for_each(|frame| text += &format!("\n           {frame}"));
         }
         if let Some(latest) = latest_refusal {
             text += &format!("\nnot started {refused} ×, the latest: {latest}");
@@ -123,7 +134,7 @@ impl Fibers {
         text
     }
 
-    pub(crate) fn of(dump: Option<&Dump>, stacks: Option<StackReport>, trouble: FiberTrouble) -> Self {
+    pub(crate) fn of(dump: Option<&Dump>, stacks: Option<StackReport>, mut trouble: FiberTrouble) -> Self {
         let mut found: Vec<Found<'_>> = Vec::new();
         let mut places = std::collections::HashMap::new();
         for fiber in dump.into_iter().flat_map(|dump| &dump.fibers) {
@@ -154,6 +165,7 @@ impl Fibers {
         });
         let shown = found.iter_mut().filter(|found| found.backtrace.is_some()).take(FiberGroup::BACKTRACES);
         shown.for_each(|found| found.group.backtrace = found.backtrace.map(|taken| frames(taken)).unwrap_or_default());
+        trouble.stalled_at = trouble.stalled_in.as_ref().map(frames).unwrap_or_default();
         Backtrace::forget_symbols();
         let groups = found.into_iter().map(Found::end).collect();
         let (stack_bytes, deepest_bytes) =

@@ -157,6 +157,13 @@ impl Local {
         (!current.is_null()).then_some((current, local.shared.options.stack_setting))
     }
 
+    /// Returns this thread's post, and the fiber that runs, or null. Async-signal-safe; the pointers are valid until the handler
+    /// returns.
+    pub(crate) fn post_for_signal() -> Option<(*const Post, *const Core)> {
+        let local = Self::on_this_thread()?;
+        Some((Arc::as_ptr(&local.post), local.current.get()))
+    }
+
     /// Returns whether this thread is a worker of the runtime.
     pub(crate) fn is_worker_of(shared: &Arc<Shared>) -> bool {
         Self::on_this_thread().is_some_and(|local| Arc::ptr_eq(&local.shared, shared))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize};
 
 use super::core::Core;
 use super::core_ref::CoreRef;
@@ -37,6 +37,8 @@ pub(crate) struct Post {
     running: AtomicU64,
     /// The number of times the worker has resumed a fiber.
     turns: AtomicU64,
+    /// The number that the kernel gives the worker's thread.
+    thread: AtomicI32,
 }
 
 impl Post {
@@ -50,6 +52,7 @@ impl Post {
             ended: AtomicUsize::new(0),
             running: AtomicU64::new(0),
             turns: AtomicU64::new(0),
+            thread: AtomicI32::new(0),
         }
     }
 
@@ -129,6 +132,17 @@ impl Post {
         let result = change(&mut unstarted);
         self.unstarted_count.store(unstarted.len(), Relaxed);
         result
+    }
+
+    /// Makes the calling thread the worker.
+    pub(super) fn settle(&self) {
+        // SAFETY: asks for a number. Relaxed: one who sees a fiber of the worker too early sends no signal.
+        self.thread.store(unsafe { libc::gettid() }, Relaxed);
+    }
+
+    /// The worker's thread.
+    pub(crate) fn thread(&self) -> libc::pid_t {
+        self.thread.load(Relaxed)
     }
 
     /// Tells the watch that fiber `id` runs from now on. Relaxed, since the watch only compares values.

@@ -14,6 +14,7 @@ use millstream_sync::eventcount::EventCount;
 
 use super::post::Post;
 use super::shared::Shared;
+use crate::interrupt;
 use crate::report::Report;
 
 /// The time between two checks, and therefore the resolution of the coarse clock.
@@ -125,10 +126,11 @@ fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
             let since = before.since.elapsed();
             if since >= shared.options.stall && !before.is_reported {
                 before.is_reported = true;
+                let backtrace = interrupt::backtrace(post, fiber);
                 let core = shared.fibers.get(fiber);
                 let unit = core.as_ref().and_then(|core| core.unit());
                 let fiber = core.map_or_else(|| format!("#{fiber}"), |core| core.label());
-                shared.options.report(&Report::Stalled { fiber, unit, worker: post.index, since });
+                shared.options.report(&Report::Stalled { fiber, unit, worker: post.index, since, backtrace });
             }
         }
         _ => *seen = Some(Seen { turn, since: Instant::now(), is_reported: false }),

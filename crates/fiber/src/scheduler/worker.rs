@@ -32,6 +32,7 @@ const MAX_ENDED: usize = 64;
 /// Runs fibers until the runtime ends, or a single fiber if `is_sole`.
 pub(super) fn work(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) {
     let _stack_for_signals = SignalStack::install();
+    post.settle();
     let local = Local::new(shared, post, is_sole);
     // A panic of the loop itself is a bug and would strand the suspended fibers.
     let guard = AbortOnUnwind;

@@ -1,0 +1,199 @@
+//! The backtrace of a fiber that runs and does not wait, taken from outside.
+//!
+//! A signal interrupts the worker's thread. The handler copies the registers and the fiber's stack, and the caller unwinds the
+//! copy: the handler takes no lock, allocates nothing, and needs no debug or unwind information. The worker goes on meanwhile.
+//!
+//! The signal is `SIGURG`, which is ignored by default, so that one that comes late does no harm. Its action is changed only
+//! for the time of the question, and only if the program does not handle the signal itself.
+
+mod registers;
+mod unwind;
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::time::{Duration, Instant};
+use std::{io, mem, ptr};
+
+use parking_lot::Mutex;
+
+use crate::backtrace::{Backtrace, NoBacktrace};
+use crate::scheduler::local::Local;
+use crate::scheduler::post::Post;
+use registers::Registers;
+
+const SIGNAL: libc::c_int = libc::SIGURG;
+
+/// The bytes of a stack that are copied at most, the innermost ones.
+const MAX_BYTES: usize = 64 << 10;
+
+/// The time for which a thread is waited for that does not run, or blocks the signal.
+const LIMIT: Duration = Duration::from_millis(20);
+
+/// The pause between two looks for the answer.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// No question, or the address of the post whose worker is asked, or one of the following.
+static STATE: AtomicUsize = AtomicUsize::new(NONE);
+const NONE: usize = 0;
+/// The worker writes its answer.
+const WRITING: usize = 1;
+/// The answer is there.
+const WRITTEN: usize = 2;
+
+/// The answer to the question. Whoever moves `STATE` away from a post owns it: the handler until it has stored `WRITTEN`,
+/// and the one who asks at any other time.
+static ANSWER: Shared = Shared(UnsafeCell::new(Answer { fiber: 0, interrupted: None, room: ptr::null_mut() }));
+
+struct Shared(UnsafeCell<Answer>);
+
+// SAFETY: `STATE` says which thread uses the answer.
+unsafe impl Sync for Shared {}
+
+struct Answer {
+    /// The fiber that runs, or 0.
+    fiber: u64,
+    /// The registers, and the number of bytes copied from the stack pointer on; `None` if the thread was not on the fiber's
+    /// stack.
+    interrupted: Option<(Registers, usize)>,
+    /// Room for `MAX_BYTES`.
+    room: *mut u8,
+}
+
+/// Takes the backtrace of the fiber that the worker runs, if it is `fiber`.
+pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrace> {
+    if !registers::ARE_KNOWN {
+        return Err(NoBacktrace::Unsupported);
+    }
+    /// Held by the one who asks.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock();
+    let mut room = vec![0_u8; MAX_BYTES];
+    // SAFETY: no question is open, so the answer is this thread's.
+    unsafe { *ANSWER.0.get() = Answer { fiber: 0, interrupted: None, room: room.as_mut_ptr() } };
+    let handled = Handled::begin()?;
+    // Release pairs with the handler's acquire, which then finds the room.
+    STATE.store(ptr::from_ref(post).addr(), Release);
+    let sent = send(post.thread());
+    let is_answered = sent.is_ok() && wait();
+    // A handler that has begun to write ends soon, as it waits for nothing.
+    if !is_answered && STATE.compare_exchange(ptr::from_ref(post).addr(), NONE, Relaxed, Relaxed).is_ok() {
+        return Err(sent.err().unwrap_or(NoBacktrace::NoAnswer));
+    }
+    // Acquire pairs with the handler's release.
+    while STATE.load(Acquire) != WRITTEN {
+        std::thread::sleep(LOOK);
+    }
+    STATE.store(NONE, Relaxed);
+    drop(handled);
+    // SAFETY: the answer is written, and no question is open any more.
+    let answer = unsafe { &mut *ANSWER.0.get() };
+    match answer.interrupted.take() {
+        Some((registers, bytes)) if answer.fiber == fiber => {
+            Ok(Backtrace::of(unwind::unwind(registers, &room[..bytes])))
+        }
+        _ => Err(NoBacktrace::Left),
+    }
+}
+
+/// Waits for the answer. Returns whether it is there.
+fn wait() -> bool {
+    let began = Instant::now();
+    while began.elapsed() < LIMIT {
+        // Relaxed: the caller looks again.
+        if STATE.load(Relaxed) == WRITTEN {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    false
+}
+
+fn send(thread: libc::pid_t) -> Result<(), NoBacktrace> {
+    // SAFETY: sends a signal to a thread of this process, if there still is one.
+    match unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) } {
+        0 => Ok(()),
+        _ => Err(refused()),
+    }
+}
+
+fn refused() -> NoBacktrace {
+    NoBacktrace::Refused { os_error: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
+}
+
+/// The time in which this module handles the signal.
+struct Handled {
+    before: libc::sigaction,
+}
+
+impl Handled {
+    fn begin() -> Result<Self, NoBacktrace> {
+        // SAFETY: zeros are valid values of the structures, which the calls read and fill. The handler has the signature that
+        // `SA_SIGINFO` asks for, and is async-signal-safe.
+        unsafe {
+            let (mut before, mut own): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
+            if libc::sigaction(SIGNAL, ptr::null(), &raw mut before) != 0 {
+                return Err(refused());
+            }
+            if ![libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction) {
+                return Err(NoBacktrace::SignalTaken);
+            }
+            own.sa_sigaction = handler();
+            // A system call that the signal interrupts goes on, where the kernel allows for that.
+            own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+            libc::sigfillset(&raw mut own.sa_mask);
+            match libc::sigaction(SIGNAL, &raw const own, ptr::null_mut()) {
+                0 => Ok(Handled { before }),
+                _ => Err(refused()),
+            }
+        }
+    }
+}
+
+impl Drop for Handled {
+    /// Restores the former action, unless the program has set one of its own meanwhile.
+    fn drop(&mut self) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            let mut now: libc::sigaction = mem::zeroed();
+            if libc::sigaction(SIGNAL, ptr::null(), &raw mut now) == 0 && now.sa_sigaction == handler() {
+                libc::sigaction(SIGNAL, &raw const self.before, ptr::null_mut());
+            }
+        }
+    }
+}
+
+fn handler() -> libc::sighandler_t {
+    on_question as *const () as libc::sighandler_t
+}
+
+extern "C" fn on_question(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    let Some((post, fiber)) = Local::post_for_signal() else { return };
+    // A question to another worker is none of this one's. Acquire pairs with the release of the one who asks.
+    if STATE.compare_exchange(post.addr(), WRITING, Acquire, Relaxed).is_err() {
+        return;
+    }
+    // SAFETY: the answer is this handler's until it stores `WRITTEN`.
+    let answer = unsafe { &mut *ANSWER.0.get() };
+    // SAFETY: the fiber runs on this thread, so it is alive until the handler returns.
+    if let Some(fiber) = unsafe { fiber.as_ref() } {
+        answer.fiber = fiber.id;
+        // SAFETY: the kernel passes the interrupted context of this thread.
+        let registers = unsafe { Registers::of(context.cast()) };
+        let at = registers.stack_pointer();
+        if let Some([_, floor, top]) = fiber.state.stack()
+            && (floor..top).contains(&at)
+        {
+            let bytes = (top - at).min(MAX_BYTES);
+            // SAFETY: the bytes above the stack pointer are the stack's own, which this thread alone uses; the room has
+            // `MAX_BYTES`.
+            unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance::<u8>(at), answer.room, bytes) };
+            answer.interrupted = Some((registers, bytes));
+        }
+    }
+    // Release pairs with the acquire of the one who asks.
+    STATE.store(WRITTEN, Release);
+}
