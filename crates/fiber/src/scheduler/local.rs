@@ -18,10 +18,16 @@ use super::timers::Timers;
 use crate::io::{Poller, Turn};
 use crate::stack::StackCache;
 
+#[cfg(not(loom))]
 thread_local! {
     /// The worker of this thread. The initialiser is constant and there is no destructor, so a signal handler may read
     /// it.
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static LOCAL: Cell<*const Local> = Cell::new(ptr::null());
 }
 
 /// How many numbers a worker takes for its fibers at once.
@@ -82,16 +88,16 @@ impl Local {
 
     /// Runs `work` as this thread's worker.
     pub(super) fn install(&self, work: impl FnOnce()) {
-        LOCAL.set(self);
+        LOCAL.with(|local| local.set(self));
         work();
-        LOCAL.set(ptr::null());
+        LOCAL.with(|local| local.set(ptr::null()));
     }
 
     #[inline]
     pub(super) fn on_this_thread<'a>() -> Option<&'a Local> {
         // SAFETY: the pointer is set while `install` borrows the worker on this thread. Callers in this module do not
         // keep the reference beyond their own call, which happens inside `install`.
-        unsafe { LOCAL.get().as_ref() }
+        unsafe { LOCAL.with(Cell::get).as_ref() }
     }
 
     /// Calls `act` with the calling fiber and its worker. Returns `None` outside a fiber.

@@ -8,17 +8,20 @@ use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
+use millstream_sync::eventcount::SpinPolicy;
 
 use super::blocks::Pool;
 use super::core::{Core, Start, Work};
 use super::core_ref::CoreRef;
 use super::end::End;
 use super::joiner::is_in_cycle;
+use super::local::Local;
 use super::post::Post;
-use crate::IoModel;
+use super::shared::Shared;
 use crate::model::explore;
 use crate::primitive::{Ordering::SeqCst, fence};
 use crate::waiter::ThreadWaiter;
+use crate::{IoModel, Options, Threads};
 
 struct Probe(UnsafeCell<u32>);
 
@@ -116,7 +119,7 @@ fn join(fiber: &CoreRef, target: &Core, post: &Post) {
                 let key = post.inbox.bell.snapshot();
                 post.inbox.take(|_| woken += 1);
                 if woken == 0 {
-                    let _ = post.inbox.bell.sleep(key, None, millstream_sync::eventcount::SpinPolicy::NONE);
+                    let _ = post.inbox.bell.sleep(key, None, SpinPolicy::NONE);
                 }
             }
             assert_eq!(woken, 1, "one wait has one wake-up");
@@ -205,6 +208,59 @@ fn a_thread_that_joins_sees_the_end_and_what_came_before() {
     });
 }
 
+/// A fiber's join and the end of the other on one worker, while another thread ends the wait by `disturb`.
+fn join_on_the_same_worker(disturb: impl Fn(&Core) + Copy + Sync + Send + 'static) {
+    explore(3, move || {
+        let shared = Arc::new(Shared::new(Options::new(Threads::One)));
+        let post = Arc::clone(&shared.posts[0]);
+        let worker = Local::new(Arc::clone(&shared), Arc::clone(&post), false);
+        worker.install(|| {
+            let ([target, ending], [joiner, spare]) = (fiber(&shared.fibers, 1), fiber(&shared.fibers, 2));
+            joiner.settle(&post);
+            let other = thread::spawn(move || disturb(&spare));
+            assert!(target.joiner.enter(&joiner), "it has not ended");
+            // The waiting fiber's own reference.
+            let own = CoreRef::into_raw(joiner.clone());
+            let waits = joiner.wait.begin();
+            if !waits {
+                // SAFETY: the fiber does not wait, so nothing has taken the reference.
+                drop(unsafe { CoreRef::from_raw(own) });
+            }
+            // The worker turns to the other fiber.
+            write(&ending);
+            ending.joiner.end();
+            drop(ending);
+            if waits {
+                let mut ready: Vec<_> = worker.ready.borrow_mut().drain(..).collect();
+                while ready.is_empty() {
+                    let key = post.inbox.bell.snapshot();
+                    post.inbox.take(|fiber| ready.push(fiber));
+                    if ready.is_empty() {
+                        let _ = post.inbox.bell.sleep(key, None, SpinPolicy::NONE);
+                    }
+                }
+                assert_eq!(ready.len(), 1, "one wait has one wake-up");
+                joiner.wait.end();
+            }
+            assert!(target.joiner.has_ended());
+            target.joiner.leave();
+            look(&target);
+            drop((target, joiner));
+            other.join().unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_join_on_the_same_worker_ends_once_while_the_joiner_is_cancelled() {
+    join_on_the_same_worker(|joiner| joiner.cancel());
+}
+
+#[test]
+fn a_join_on_the_same_worker_ends_once_while_another_thread_lets_go_of_the_joiner() {
+    join_on_the_same_worker(look);
+}
+
 /// Enters `fiber` as the joiner of `target`, and looks for a cycle.
 fn close_cycle(fiber: &CoreRef, target: &CoreRef) -> bool {
     assert!(target.joiner.enter(fiber));
@@ -231,6 +287,63 @@ fn the_last_fiber_of_a_cycle_finds_it_while_others_leave() {
             two.joiner.leave();
         }
         assert!(other.join().unwrap() | is_found, "a cycle of joins is found");
+    });
+}
+
+/// Ends every fiber, for which none may be left pinned.
+fn end_all(fibers: &[CoreRef]) {
+    fibers.iter().for_each(|fiber| fiber.joiner.end());
+    assert!(fibers.iter().all(|fiber| fiber.joiner.has_ended()));
+}
+
+/// The same as [`close_cycle`], as a fiber does that leaves if it has found one.
+fn close_cycle_and_leave(fiber: &CoreRef, target: &CoreRef) -> bool {
+    let is_found = close_cycle(fiber, target);
+    if is_found {
+        target.joiner.leave();
+    }
+    is_found
+}
+
+#[test]
+fn a_cycle_of_three_is_found_whichever_closes_it() {
+    explore(2, || {
+        let pool = Pool::new(&[]);
+        let [[one, to_one], [two, to_two], [three, to_three]] = [1, 2, 3].map(|id| fiber(&pool, id));
+        let second = {
+            let two = two.clone();
+            thread::spawn(move || close_cycle_and_leave(&two, &to_three))
+        };
+        let third = {
+            let three = three.clone();
+            thread::spawn(move || close_cycle_and_leave(&three, &to_one))
+        };
+        let is_found = close_cycle_and_leave(&one, &to_two);
+        let others = [second, third].map(|other| other.join().unwrap());
+        assert!(is_found || others.contains(&true), "a cycle of joins is found");
+        end_all(&[one, two, three]);
+    });
+}
+
+#[test]
+fn a_search_ends_where_a_member_of_the_cycle_leaves() {
+    explore(2, || {
+        let pool = Pool::new(&[]);
+        let [[one, to_one], [two, to_two], [three, to_three]] = [1, 2, 3].map(|id| fiber(&pool, id));
+        assert!(three.joiner.enter(&two));
+        let cancelled = {
+            let to_three = to_three.clone();
+            thread::spawn(move || to_three.joiner.leave())
+        };
+        let third = {
+            let three = three.clone();
+            thread::spawn(move || close_cycle_and_leave(&three, &to_one))
+        };
+        // Whether it is found depends on the moment.
+        close_cycle_and_leave(&one, &to_two);
+        cancelled.join().unwrap();
+        third.join().unwrap();
+        end_all(&[one, two, three]);
     });
 }
 
