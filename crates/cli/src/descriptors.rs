@@ -121,9 +121,10 @@ pub(crate) fn warning(file: &FlowFile, plan: &Plan) -> Option<String> {
 /// another limit than this process has.
 fn needed(op: &OpSpec, raised: bool) -> u64 {
     match op {
-        OpSpec::Read { .. } => 1,
-        // The file and its folder; the connection and the resolver's socket.
-        OpSpec::Write { .. } | OpSpec::Http(_) => 2,
+        // A name lookup has closed its socket when the connection opens.
+        OpSpec::Read { .. } | OpSpec::Http(_) => 1,
+        // The file and its folder.
+        OpSpec::Write { .. } => 2,
         // Both ends of three pipes while the program starts, and of a fourth pipe if the program gets a limit of its
         // own.
         OpSpec::Exec(_) if raised => 8,
@@ -263,10 +264,10 @@ mod tests {
             "[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\nneeds = { net = 1 }\n\
              [[stage]]\nname = \"keep\"\nop = \"write\"\npath = \"out/{name}\"\n",
         );
-        // 16 requests and 4 writing workers need 40 descriptors; 8 are kept back, and an eighth for idle connections.
+        // 16 requests and 4 writing workers need 24 descriptors; 8 are kept back, and an eighth for idle connections.
         assert_eq!(share(&fetch, 4, &[true, false], 1 << 20, 10), None);
-        assert_eq!(share(&fetch, 4, &[true, false], 80, 10), None);
-        assert_eq!(share(&fetch, 4, &[true, false], 64, 10), Some(64 - 10 - 8 - 8));
+        assert_eq!(share(&fetch, 4, &[true, false], 48, 10), None);
+        assert_eq!(share(&fetch, 4, &[true, false], 46, 10), Some(46 - 10 - 8 - 5));
         assert_eq!(share(&fetch, 4, &[true, false], 8, 10), Some(2), "one unit at a time always gets its own");
         let hash = flow("[[stage]]\nname = \"parse\"\nop = \"parse\"\n");
         assert_eq!(share(&hash, 4, &[false], 8, 10), None);

@@ -2,7 +2,7 @@
 //! at once.
 //!
 //! The buffers of `ureq` take their final size, 256 KiB, from the start. Here the request's buffer is freed once the
-//! request has been sent; the answer's buffer begins small and doubles whenever a read fills it.
+//! request has been sent; the answer's buffer comes with its first bytes, begins small, and doubles whenever a read fills it.
 
 use ureq::unversioned::transport::Buffers;
 
@@ -30,6 +30,11 @@ impl GrowingBuffers {
     pub(super) fn new(max_input: usize, output_size: usize) -> Self {
         let (input, output) = (Vec::new(), Vec::new());
         GrowingBuffers { max_input, output_size, input, filled: 0..0, output, progress: false, is_short: false }
+    }
+
+    /// Whether no answer has come yet, for which there is no memory either.
+    pub(super) fn await_first(&self) -> bool {
+        self.input.is_empty()
     }
 
     /// Frees the buffer of a request that has been sent.

@@ -161,6 +161,10 @@ impl Transport for Connection {
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
         let timeout = timeout.for_read();
         self.stream.set_read_timeout(limit(timeout)?)?;
+        if self.buffers.await_first() {
+            // The wait for the first bytes is the long one.
+            self.stream.peek(&mut [0]).map_err(|error| Self::told(error, timeout))?;
+        }
         let input = self.buffers.input_append_buf();
         let amount = self.stream.read(input).map_err(|error| Self::told(error, timeout))?;
         self.buffers.input_appended(amount);
