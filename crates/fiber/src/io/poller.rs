@@ -126,11 +126,44 @@ impl Watch {
     }
 }
 
+/// The fibers that wait for one direction of a descriptor. Mostly there is one, which needs no memory elsewhere.
+#[derive(Default)]
+struct Line {
+    first: Option<CoreRef>,
+    others: Vec<CoreRef>,
+}
+
+impl Line {
+    fn push(&mut self, fiber: &CoreRef) {
+        match self.first {
+            None => self.first = Some(CoreRef::clone(fiber)),
+            Some(_) => self.others.push(CoreRef::clone(fiber)),
+        }
+    }
+
+    fn has(&self, fiber: &CoreRef) -> bool {
+        self.first.iter().chain(&self.others).any(|waiter| CoreRef::ptr_eq(waiter, fiber))
+    }
+
+    fn remove(&mut self, fiber: &CoreRef) {
+        self.first.take_if(|waiter| CoreRef::ptr_eq(waiter, fiber));
+        self.others.retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
+    }
+
+    fn drain(&mut self) -> impl Iterator<Item = CoreRef> {
+        self.first.take().into_iter().chain(self.others.drain(..))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
+    }
+}
+
 /// The fibers that wait for a descriptor.
 #[derive(Default)]
 struct Waiters {
-    readers: Vec<CoreRef>,
-    writers: Vec<CoreRef>,
+    readers: Line,
+    writers: Line,
     /// The registration whose events concern this descriptor. Events of others concern an earlier owner of the number.
     registration: u32,
     /// Whether the descriptor is registered only for waits of [`poll`](super::poll()).
@@ -140,7 +173,7 @@ struct Waiters {
 }
 
 impl Waiters {
-    fn of(&mut self, interest: Interest) -> &mut Vec<CoreRef> {
+    fn of(&mut self, interest: Interest) -> &mut Line {
         match interest {
             Interest::Read => &mut self.readers,
             Interest::Write => &mut self.writers,
@@ -150,8 +183,8 @@ impl Waiters {
     /// Adds a fiber that waits for both directions, unless it has been added.
     fn push_once(&mut self, fiber: &CoreRef) {
         for waiters in [&mut self.readers, &mut self.writers] {
-            if !waiters.iter().any(|waiter| CoreRef::ptr_eq(waiter, fiber)) {
-                waiters.push(CoreRef::clone(fiber));
+            if !waiters.has(fiber) {
+                waiters.push(fiber);
             }
         }
     }
@@ -221,7 +254,7 @@ impl Poller {
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.registration = watch.registration(self.number);
         waiters.is_for_once &= !is_new;
-        waiters.of(interest).push(CoreRef::clone(fiber));
+        waiters.of(interest).push(fiber);
         Ok(())
     }
 
@@ -268,8 +301,8 @@ impl Poller {
     /// Removes the fiber's entries, if it has any.
     pub(super) fn leave_once(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) {
         let Some(waiters) = self.waiters.get_mut(&fd.as_raw_fd()) else { return };
-        waiters.readers.retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
-        waiters.writers.retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
+        waiters.readers.remove(fiber);
+        waiters.writers.remove(fiber);
         self.remove_if_empty(fd);
     }
 
@@ -287,7 +320,7 @@ impl Poller {
     /// Removes the fiber's entry. If an event of bytes alone ended the wait for a read, returns the turn in which it came.
     pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &CoreRef) -> Option<Turn> {
         let waiters = self.waiters.get_mut(&fd.as_raw_fd())?;
-        waiters.of(interest).retain(|waiter| !CoreRef::ptr_eq(waiter, fiber));
+        waiters.of(interest).remove(fiber);
         let bytes_alone = waiters.bytes_alone.filter(|_| interest == Interest::Read);
         self.remove_if_empty(fd);
         bytes_alone
@@ -337,7 +370,7 @@ impl Poller {
                     }
                     for interest in [Interest::Read, Interest::Write] {
                         if flags.intersects(interest.events()) {
-                            waiters.of(interest).drain(..).for_each(|fiber| fiber.end_wait());
+                            waiters.of(interest).drain().for_each(|fiber| fiber.end_wait());
                         }
                     }
                 }

@@ -97,6 +97,8 @@ pub(crate) struct Own {
     pub(super) carrier: UnsafeCell<Option<Carrier>>,
     /// The means to leave the fiber; set when the fiber starts.
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
+    /// The place on its stack where it was when it last left its worker.
+    pub(super) left_at: Cell<*const u8>,
     /// The number of masks that keep a cancellation from unwinding the fiber.
     pub(crate) masks: Cell<u32>,
     /// Whether only a dump ended the last wait, so that the next one may be the same wait.
@@ -137,6 +139,7 @@ impl Core {
             own: Own {
                 carrier: UnsafeCell::new(None),
                 yielder: Cell::new(ptr::null()),
+                left_at: Cell::new(ptr::null()),
                 masks: Cell::new(0),
                 was_traced: Cell::new(false),
                 locals: Locals::default(),

@@ -196,8 +196,11 @@ impl Local {
     /// Leaves the fiber that runs; returns when its worker resumes it.
     #[inline]
     pub(crate) fn leave(fiber: &Core, how: Leave) {
+        let here = 0_u8;
         // SAFETY: the caller is the fiber, so this is its worker's thread.
-        let yielder = unsafe { fiber.own() }.yielder.get();
+        let own = unsafe { fiber.own() };
+        own.left_at.set(&raw const here);
+        let yielder = own.yielder.get();
         // SAFETY: the yielder was set when the fiber started and lies at the top of its stack, which this call runs on.
         unsafe { (*yielder).suspend(how) };
     }
