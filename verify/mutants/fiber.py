@@ -47,7 +47,7 @@ MUTANTS = [
     ("spawn.rs", "payload.is::<Unwound>() && is_cancelled()", "payload.is::<Unwound>()", "a payload passes for a cancellation elsewhere"),
     ("scheduler/worker.rs", "if fiber.is_cancelled() { Start::Cancelled } else { Start::Run }", "Start::Run",
      "a fiber that was cancelled before its start runs"),
-    ("waiter.rs", "|| is_unwinding ||", "||", "a fiber that unwinds is cancelled again"),
+    ("waiter.rs", "fiber.is_cancelled() && !is_unwinding &&", "fiber.is_cancelled() &&", "a fiber that unwinds is cancelled again"),
     ("scheduler/joiner.rs", "is_found = std::ptr::eq(next, target);", "is_found = false;", "cycles of joins are not found"),
     ("scheduler/joiner.rs", "const MAX_JOIN_CHAIN: usize = 1024;", "const MAX_JOIN_CHAIN: usize = 1;", "only cycles of two are found"),
     ("scheduler/joiner.rs", "        at.joiner.unpin();\n        (at, next)", "        (at, next)", "a search leaves a fiber pinned"),
