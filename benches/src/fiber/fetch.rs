@@ -19,6 +19,9 @@ use crate::exec;
 /// The time between a request and its answer.
 const TIME: Duration = Duration::from_secs(10);
 
+/// The most connections that wait for the server; the kernel lowers this to its own limit.
+const BACKLOG: i32 = 16_384;
+
 /// The time between two looks at the command's memory.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -117,6 +120,8 @@ fn watch(child: &mut Child) -> std::io::Result<(f64, f64)> {
 pub(super) fn serve() {
     raise_descriptors();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    // With std's backlog the kernel drops connections that come at once, and each is a second late.
+    rustix::net::listen(&listener, BACKLOG).expect("a longer backlog");
     println!("{}", listener.local_addr().expect("an address").port());
     thread::spawn(move || tokio_peer::serve_pages(listener, TIME));
     let _ = std::io::stdin().read(&mut [0]);
