@@ -186,9 +186,9 @@ pub(crate) enum Command {
 /// status.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
-        // clap's errors quote words of the command line among colour sequences of its own, so those of a word could not
-        // be removed afterwards. The printable form of the words is therefore parsed as well: it fails in the same way,
-        // and its error quotes only printable text.
+        // clap's errors contain colour sequences and quote words of the command line. A word may contain such sequences
+        // too, which could not be distinguished from clap's own afterwards. The printable form of the words is
+        // therefore parsed as well: it fails in the same way, and its error quotes only printable text.
         let words: Vec<String> =
             std::env::args_os().map(|word| text::printable(&word.to_string_lossy()).into()).collect();
         let shown = by_family(Cli::command()).try_get_matches_from(&words).err();

@@ -27,7 +27,7 @@
 //! created at the first letter, and only its owner can read it. Letters that are run again during the run are kept in
 //! `FILE.RUN.again-N` until they are settled; letters that `millstream retry` runs are kept in `FILE.RUN.again-0`. A
 //! letter that cannot be written (a full disk) goes to standard error instead. If a part of the letter was written and
-//! cannot be removed, that part becomes a blank line, which a retry skips.
+//! cannot be removed, that part is overwritten with a blank line, which a retry skips.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -607,7 +607,7 @@ mod tests {
         check(&old, "flow-1").take(&letter(0, Record::line(b"x".to_vec())));
         let text = fs::read_to_string(&old).unwrap();
         let (start, end) = text.split_once("\"line\"").unwrap();
-        // A lone surrogate and a number beyond all floats: JSON, and no value of a Rust type.
+        // A lone surrogate, and a number beyond the range of floats: both are valid JSON, and no Rust type holds them.
         let foreign = format!("{{\"message\":\"\\ud800\",\"size\":1e999,{}", &start[1..]).replacen(
             "\"message\":\"took",
             "\"said\":\"took",

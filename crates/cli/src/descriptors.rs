@@ -117,8 +117,8 @@ pub(crate) fn warning(file: &FlowFile, plan: &Plan) -> Option<String> {
     share(file, plan.workers as usize, &blocking).warning()
 }
 
-/// The maximum number of descriptors that a unit has open while the op runs on it. `raised` says that programs get
-/// another limit than this process has.
+/// The maximum number of descriptors that a unit has open while the op runs on it. `raised` says that programs get a
+/// limit other than that of this process.
 fn needed(op: &OpSpec, raised: bool) -> u64 {
     match op {
         // A name lookup has closed its socket when the connection opens.

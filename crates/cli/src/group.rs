@@ -54,7 +54,7 @@ enum Content {
         /// The end of each content.
         ends: Vec<usize>,
     },
-    /// The payload has been made of the contents.
+    /// The payload has been made from the contents.
     Taken,
 }
 
@@ -151,7 +151,7 @@ impl Group {
         self.letters.iter().copied()
     }
 
-    /// Adds to the bytes that it holds before it has its payload.
+    /// Adds to the number of bytes that the group holds until its payload is made.
     pub(crate) fn hold(&mut self, bytes: u64) {
         self.weight += bytes;
     }
@@ -193,7 +193,7 @@ impl Group {
         self.weight += (parts[0].len() + parts[1].len() + size_of::<(u64, usize)>()) as u64;
     }
 
-    /// Keeps a member's content of sorted lines. The last line may lack its newline.
+    /// Keeps a member's content, which consists of sorted lines. The last line may lack its newline.
     pub(crate) fn keep_sorted(&mut self, content: &[u8]) {
         if !matches!(self.content, Content::Sorted { .. }) {
             self.content = Content::Sorted { bytes: Vec::new(), ends: Vec::new() };

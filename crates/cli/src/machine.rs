@@ -2,8 +2,8 @@
 //! beyond its limit.
 //!
 //! The kernel's numbers are read at most once in [`LOOK`], and do not yet include programs that have just started. So
-//! one reading allows only as many starts as the limit leaves room for runnable threads. If memory is limited, it
-//! allows one start.
+//! each reading allows a limited number of starts: under a limit on runnable threads, as many as the limit leaves room
+//! for; under a limit on memory, one.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::file::model::MachineSpec;
 
 /// The time between two readings of the machine's numbers.
 const LOOK: Duration = Duration::from_millis(50);
-/// The pause of a unit that has waited for long, before it asks again.
+/// The pause before a unit that has waited too long in the stage asks again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause of a unit in a run that ends: longer than the end of the run takes.

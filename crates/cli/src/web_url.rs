@@ -115,7 +115,7 @@ fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// The URL without a user's name and password, and these as the value of an `Authorization` header.
+/// The URL without its user name and password, and the two as the value of an `Authorization` header.
 pub(crate) fn without_login(url: &Url) -> (Url, Option<String>) {
     if !has_user(url) {
         return (url.clone(), None);

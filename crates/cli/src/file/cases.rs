@@ -103,7 +103,7 @@ pub(crate) struct Expect {
 /// A unit that is retired.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExpectedUnit {
-    /// Fields and their values; the field `payload` is its payload.
+    /// The unit's fields and their values; the field `payload` is the unit's payload.
     pub fields: Vec<(String, String)>,
     /// Its line in the case file.
     pub line: usize,

@@ -309,7 +309,7 @@ impl Graph<'_> {
         let mut open = self.exits[index].clone();
         while let Some(stage) = open.pop() {
             match self.nodes[stage].op {
-                // After a split, the pieces are those of the group.
+                // This split makes pieces of the group, so a `gather` by parent after it gathers those.
                 Some(OpSpec::Split(_)) => continue,
                 Some(op) if gathers_families(op) => return Some(stage),
                 _ if seen.insert(stage) => open.extend(&self.exits[stage]),
@@ -324,7 +324,8 @@ impl Graph<'_> {
         (0..self.nodes.len()).any(|earlier| self.nodes[earlier].may_be("gather") && self.after[earlier][index])
     }
 
-    /// The problem that the units here were not gathered from copies of which one went to stage `to`.
+    /// The problem that no unit here can have a field of its copy for stage `to`: no such copy was made, or the copies
+    /// are not gathered yet.
     fn never_copied(&self, index: usize, to: &str, field: &Field, span: Range<usize>) -> Option<Problem> {
         let copies = |by: &SplitBy| matches!(by, SplitBy::Copies(stages) if stages.iter().any(|stage| **stage == *to));
         let problem = Problem::new(format!("`{{{field}}}` has no value here"));

@@ -13,11 +13,11 @@ pub(crate) const MIN_FAILURES: u64 = 3;
 pub(crate) struct HaltPolicy {
     /// Whether running stages are ended as well.
     pub now: bool,
-    /// The number or share of failures that is too many.
+    /// The number or share of failures at which the run halts.
     pub at: TooMany,
 }
 
-/// A number of failures.
+/// A number or a share of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMany {
     /// This number of units.

@@ -12,11 +12,11 @@
 //! move.
 //!
 //! # What waits by parent
-//! While a group is open, at least one piece below its unit is in flight and is not itself waiting in a group. A piece
-//! can wait only in a group by parent, together with the pieces into which it was split, since [`graph`](super::graph)
-//! refuses other groups in between; if all waited, the lowest group would be closed. Two units share no piece. So there
-//! are at most as many open groups at a join as units may be in flight, and one more for each fork, which may bring out
-//! one piece beyond that cap to make progress.
+//! While a group is open, at least one piece of its unit, or a piece of such a piece, is in flight and does not wait in
+//! a group. A piece can wait only in a group by parent, together with the pieces into which it was split, since
+//! [`graph`](super::graph) refuses other groups in between; if all pieces waited, the innermost group would be closed.
+//! Two units share no piece. So there are at most as many open groups at a join as units may be in flight, and one more
+//! for each fork, which may produce one piece beyond that cap to make progress.
 //!
 //! # What waits by text
 //! A group by text, or of all units, may wait for units that never come, but at most until the end of the run. The
@@ -58,7 +58,7 @@ impl Count {
         }
     }
 
-    /// The count if each of `self` becomes `each`.
+    /// The count after each of these pieces has become `each` pieces.
     fn times(self, each: Self) -> Self {
         let most = match (self.most, each.most) {
             (Some(0), _) | (_, Some(0)) => Some(0),
@@ -324,7 +324,8 @@ impl<'a> Graph<'a> {
         exits.into_iter().map(|exit| (exit, pieces.times(self.arrivals(exit, join)))).collect()
     }
 
-    /// The number of units that reach the join for each unit of the same level that reaches the stage.
+    /// The number of units that reach the join for each unit that reaches the stage, before any `gather` in between
+    /// makes other units of them.
     fn arrivals(&mut self, stage: usize, join: usize) -> Count {
         if stage == join {
             return Count::exactly(1);
@@ -355,7 +356,7 @@ impl<'a> Graph<'a> {
         count
     }
 
-    /// The arrivals through a stage each of whose units takes one of its exits.
+    /// The arrivals through a stage that sends each unit to one of its exits.
     fn along(&mut self, stage: usize, join: usize) -> Count {
         let spec = &self.stages[stage];
         let leaves = spec.next.is_none() || spec.op.has_else() && spec.otherwise.is_none();

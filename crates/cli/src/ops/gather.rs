@@ -161,8 +161,8 @@ fn content<'a>(member: &'a Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result
 /// Lets a unit join the group. All steps that can fail come before the first change.
 pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     let key = match &spec.by {
-        // A group whose key is not empty was found by that key, so it is not rendered again. An empty key may mean that
-        // the unit has none, which is an error.
+        // If the group's key is not empty, the unit was assigned to the group by that key, which is not rendered again.
+        // An empty key may mean that the unit has none, which is an error.
         GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
             Some(render(key, member)?)
         }

@@ -59,7 +59,7 @@ impl LineFile {
     /// Opens the file at `path`, or makes it and its folders. Waits for a pipe's reader.
     ///
     /// # Errors
-    /// The file system refuses, or the patience is over.
+    /// The file system refuses, or the patience has run out.
     pub(crate) fn open(path: &Path, patience: &dyn Patience) -> Result<Self, Failure> {
         let failed = |error| io_failure("append to", path, &error);
         let mut pauses = Pauses::new(patience);
@@ -98,8 +98,8 @@ impl LineFile {
     /// Writes a line, which ends with a newline.
     ///
     /// # Errors
-    /// The file system refuses, or the patience is over. Then the line is not in the file; in a pipe, a line that has
-    /// begun will be completed before the next one.
+    /// The file system refuses, or the patience has run out. Then the line is not in the file; in a pipe, a line that
+    /// has begun will be completed before the next one.
     pub(crate) fn write(&mut self, line: &[u8], patience: &dyn Patience) -> Result<(), Failure> {
         let locked = match self.kind {
             Kind::Stream => return self.send(line, patience),
@@ -128,7 +128,7 @@ impl LineFile {
     /// The errors of the file system, which may report only now that something could not be written.
     pub(crate) fn close(mut self) -> io::Result<()> {
         // There is only one attempt to lock, since the end of a run waits for no other run. Without the lock, the part
-        // becomes a blank line.
+        // is overwritten with a blank line.
         let alone = self.kind == Kind::Own || !self.torn.is_empty() && set_lock(&self.file, libc::F_WRLCK).is_ok();
         self.mend(alone)?;
         if !self.unsent.is_empty() {
@@ -199,7 +199,7 @@ impl LineFile {
         Ok(())
     }
 
-    /// Turns a part into a blank line.
+    /// Overwrites a part with a blank line.
     fn blank(&self, start: u64, end: u64) -> io::Result<()> {
         let mut line = vec![b' '; usize::try_from(end - start).map_err(io::Error::other)?];
         line[(end - start) as usize - 1] = b'\n';

@@ -26,7 +26,7 @@ pub(super) struct Parse {
 
 /// A regular expression with named groups.
 struct Expression {
-    /// Tells it from the other expressions of the process.
+    /// Distinguishes it from the other expressions of the process.
     id: u64,
     regex: Regex,
     /// The named groups, with their numbers.

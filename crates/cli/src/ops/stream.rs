@@ -17,7 +17,7 @@ use super::{Op, growing};
 use crate::payload;
 use crate::record::Record;
 
-/// The first memory that is granted to a result; it doubles from there.
+/// The number of bytes that a result is granted at first; it doubles from there.
 const FIRST: u64 = 64 << 10;
 
 /// See the [module](self).

@@ -1,8 +1,8 @@
 //! A tally: an open group of which only a number is kept.
 //!
 //! Groups with many keys are scattered over the memory, and each member has to reach its own. So a tally is as small as
-//! possible. A tally becomes a full group when it is closed, or when a member joins of which more than a number must be
-//! kept.
+//! possible. A tally becomes a full group when it is closed, or when more than a number must be kept of a member that
+//! joins.
 
 use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
 use crate::group::Group;
@@ -32,7 +32,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Whether a unit can be the first of a tally: nothing but its number is needed later.
+    /// Whether a unit can begin a tally: nothing of the unit is needed later, except the number that it adds to a fold.
     pub(crate) fn may_begin(first: &Record, spec: &GatherSpec) -> bool {
         let reduces = matches!(spec.reduce, Reduce::Count | Reduce::Number(_));
         reduces && spec.by != GatherBy::Parent && Self::takes(first) && first.place.is_none() && !first.is_piece()

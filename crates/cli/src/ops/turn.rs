@@ -33,7 +33,7 @@ impl<T> Turn<T> {
     /// Takes the value as soon as no other worker has it.
     ///
     /// # Errors
-    /// The patience is over.
+    /// The patience has run out.
     pub(crate) fn take(&self, patience: &dyn Patience) -> Result<Taken<'_, T>, Failure> {
         let mut line = self.line();
         loop {

@@ -7,9 +7,9 @@
 //! Outputs can wait for two reasons, and each wait has its own bound. Outputs that wait for the **reader** take at most
 //! a [capacity](Printer::new) of bytes, plus the outputs of the programs that are running: before a stage starts a
 //! program, it waits for [room](Printer::await_room). Only the reader ends that wait, so it is not part of any cycle of
-//! waits. Outputs that wait for their **turn** in the order are written to disk beyond the same capacity. Their stage
-//! must not wait: an earlier unit may need a resource that the stage's own unit holds, and the two waits would form a
-//! cycle.
+//! waits. Outputs that wait for their **turn** in the order take at most the same capacity in memory; further ones are
+//! written to disk. Their stage must not wait: an earlier unit may need a resource that the stage's own unit holds, and
+//! the two waits would form a cycle.
 //!
 //! When standard output has no reader any more, or cannot be written, the printer drops all further outputs to it and
 //! reports that once. The run then halts.

@@ -338,8 +338,9 @@ fn by_unit(letters: Vec<Again>) -> Vec<Again> {
     units
 }
 
-/// The whole units of these letters, each once. Several units may have the same text; there are as many as there are
-/// letters of whole units with that text, or letters of the same piece.
+/// The whole units of these letters, each once. Several units may have the same text. Their number is the number of
+/// letters of whole units with that text, or the largest number of letters of one and the same piece, whichever is
+/// greater.
 fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Vec<Again> {
     #[derive(Default)]
     struct Alike {

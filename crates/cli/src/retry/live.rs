@@ -373,7 +373,7 @@ impl Inner {
         })
     }
 
-    /// Ends the round, of which every unit has ended.
+    /// Ends the round once all of its units have ended.
     fn end(&self, round: &Arc<Round>) {
         let mut state = self.state();
         let place = state.rounds.iter().position(|other| Arc::ptr_eq(other, round));

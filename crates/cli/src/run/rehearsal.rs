@@ -42,9 +42,9 @@ struct Rehearsed {
     record: Record,
     /// A line for each stage that the unit passed.
     told: Vec<String>,
-    /// The stage whose unknown result the payload would be.
+    /// The stage whose result would be the payload, if that result is unknown.
     payload_of: Option<String>,
-    /// The fields that a run would know by now but the rehearsal does not, by their [`source_of`].
+    /// The results that a run would know by now but the rehearsal does not, as [`source_of`] names them.
     later: BTreeSet<String>,
     /// The stages that the unit has passed, and whether one of them would have had an effect.
     been: Vec<String>,
@@ -55,7 +55,7 @@ struct Rehearsed {
     whole: Option<Arc<Rehearsed>>,
 }
 
-/// The name under which a field that stages set is noted as unknown; `None` for other fields.
+/// The name in [`Rehearsed::later`] of the result from which a field gets its value; `None` if no stage sets the field.
 fn source_of(field: &Field) -> Option<String> {
     match field {
         Field::Blake3 | Field::Shard => Some("blake3".to_owned()),
@@ -453,7 +453,8 @@ impl Stage {
         let told = format!("{}; the first: {}", each(&spec.by), shown_bytes(&first.shown_text()));
         unit.record = first;
         unit.payload_is_known();
-        // In a cycle, the stage could split its pieces forever; the effect ends the unit's second visit.
+        // In a cycle, the stage could split its own pieces forever. The mark ends the unit when it comes to a stage
+        // again.
         unit.effects = true;
         Ok(told)
     }

@@ -33,7 +33,8 @@ impl Timed for Moment {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct History {
-    /// Resources, then `a worker`, `memory`, `room` and `a pause`.
+    /// The names of what units wait for: resources, then causes that are not resources, such as `a worker` and
+    /// `memory`.
     names: Vec<String>,
     moments: Thinned<Moment>,
 }

@@ -257,7 +257,7 @@ pub(crate) fn drain(run: &Run) -> Result<Vec<String>, SteerError> {
 /// A trace of the newest units that the run has finished. A run begins to keep these units at the first request.
 ///
 /// # Errors
-/// The errors of [`watch`]; or the traces of other clients replace this one repeatedly.
+/// Returns the errors of [`watch`], and an error if the traces of other clients keep replacing this one.
 pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     let foreign = |problem: &str| SteerError::Foreign { path: run.path.clone(), problem: problem.to_owned() };
     let (mut bytes, mut number) = (Vec::new(), None);

@@ -319,7 +319,7 @@ impl View {
     fn step(&mut self, now: &Snapshot, by: i64) -> Action {
         let key = self.selected_key(now);
         let Some(old) = value_of(&key, now) else { return Action::Nothing };
-        // `2..8`: the ceiling; `20/s`: the number before the unit.
+        // In `2..8`, the step changes the ceiling; in `20/s`, the number before the unit.
         let (before, number, after) = match (old.rsplit_once(".."), old.split_once('/')) {
             (Some((floor, ceiling)), _) => (format!("{floor}.."), ceiling, String::new()),
             (None, Some((number, per))) => (String::new(), number, format!("/{per}")),

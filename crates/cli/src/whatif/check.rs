@@ -152,7 +152,7 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     let again = folder.0.join("run.trace");
     let program = std::env::current_exe().map_err(|error| WhatIfError::Check(error.to_string()))?;
     let mut command = Command::new(program);
-    // The settings come before the other arguments, which may end the options.
+    // The settings come before the other arguments, since those may contain `--`, which ends the options.
     command.arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
     command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
     // The answer contains the numbers, and the report would name files that are removed by then.

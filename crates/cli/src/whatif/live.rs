@@ -14,7 +14,7 @@ use super::reading::NotRead;
 use crate::steer::client;
 use crate::steer::place::{self, Run};
 
-/// The number of finished units to wait for, in addition to a multiple of those in flight.
+/// The number of finished units to wait for; a run with many units in flight needs more, see [`ROUNDS`].
 const UNITS: u64 = 200;
 /// The minimum number of units in a meaningful window.
 const FEWEST: u64 = 20;
@@ -40,7 +40,8 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
         let trace = window(&run).map_err(|error| if told { ended(&run, error) } else { error })?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
         let (is_some, waited) = (usable(&trace) >= FEWEST, began.elapsed());
-        // The run may have recorded units for long enough already, since an earlier question or its start.
+        // The window may span enough time already: the run may have recorded units since its start, or since an earlier
+        // question.
         let spans = waited.max(trace.measured().wall);
         if usable(&trace) >= enough || is_some && spans >= PATIENCE {
             return Ok(trace);

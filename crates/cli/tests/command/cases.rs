@@ -26,7 +26,7 @@ const FLOW: &str = r#"
     rare = { rate = "1/h" }
 "#;
 
-/// The output of `millstream test` for these cases, which ends with this exit status.
+/// Runs `millstream test` on these cases, checks its exit status, and returns its output.
 fn tested(flow: &str, cases: &str, args: &[&str], status: i32) -> String {
     let room = Room::new(flow);
     room.write("flow.test.toml", cases);

@@ -44,7 +44,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
     let connect = || UnixStream::connect(&running.control).unwrap();
     let (is_over, pid) = (AtomicBool::new(false), running.child.id());
     thread::scope(|scope| {
-        // Half requests that continue by a byte at a time.
+        // Incomplete requests, each of which grows by one byte at a time.
         scope.spawn(|| {
             let mut drips: Vec<_> = (0..80).map(|_| connect()).collect();
             while !is_over.load(Ordering::Relaxed) {

@@ -127,7 +127,7 @@ fn an_interrupt_during_a_wait_for_standard_input_keeps_the_outcomes_so_far() {
     input.write_all(b"1\n0\n1\n1").unwrap();
     until("it has taken what came", || {
         let mut left: libc::c_int = -1;
-        // SAFETY: the call stores a number, how much is in the pipe, in a variable of that type.
+        // SAFETY: the call stores the number of bytes in the pipe in a variable of the type that it expects.
         assert_eq!(unsafe { libc::ioctl(input.as_raw_fd(), libc::FIONREAD, &raw mut left) }, 0);
         left == 0
     });

@@ -300,7 +300,7 @@ fn a_line_of_another_program_within_a_line_stays_and_the_line_is_written_again()
             match writes {
                 3 => Answer::Short(7),
                 4 => {
-                    // As a program does that uses no locks.
+                    // Appends without a lock, as another program may.
                     let mut log = fs::File::options().append(true).open(&call.path).unwrap();
                     log.write_all(FOREIGN.as_bytes()).unwrap();
                     then
@@ -390,7 +390,7 @@ fn a_file_whose_close_fails_is_not_put_in_place() {
     assert!(letters(&room).iter().all(|letter| letter.contains("cannot write out/") && letter.contains(&quota)));
 }
 
-/// Whether the system knows no user but root, or does not let root be another, as in some containers.
+/// Whether the system knows no user but root, or does not let root act as another user, as in some containers.
 fn is_one_user(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied)
 }

@@ -169,7 +169,7 @@ fn letters_that_an_interrupted_retry_did_not_reach_are_kept() {
     assert_eq!(sorted(&room, "list").len(), 9, "and each in the list");
 }
 
-/// The file of letters that a retry runs, while it does.
+/// The name of the file with the letters that a retry is running; `None` if there is no such file.
 fn set_apart(room: &Room) -> Option<String> {
     let names = fs::read_dir(room.path("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.into_iter().find(|name| name.ends_with(".again-0"))

@@ -32,7 +32,8 @@ workers = "1..4"
 "#;
 
 pub(crate) fn gated(room: &Room, args: &[&str]) -> Running {
-    // Only once: another run in this room may be reading the file, and would end early if it found it empty.
+    // The file is written only once: another run in this room may be reading it, and would end early if the file were
+    // empty for a moment.
     if !room.path("in").exists() {
         room.write("in", (0..20).map(|i| format!("{i}\n")).collect::<String>());
     }

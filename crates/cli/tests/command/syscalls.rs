@@ -169,7 +169,7 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
             answered => answered.expect("a listener can be polled"),
         };
         if !events[0].revents().contains(PollFlags::IN) {
-            // All processes that could call have ended.
+            // All processes that could make such a call have ended.
             return;
         }
         // SAFETY: the kernel expects zeros.
@@ -179,7 +179,7 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
             // The caller has been killed meanwhile.
             continue;
         }
-        // SAFETY: a reply of zeros is valid: it has integers alone.
+        // SAFETY: a reply of zeros is valid: it consists of integers.
         let mut reply: libc::seccomp_notif_resp = unsafe { std::mem::zeroed() };
         reply.id = asked.id;
         let caller = Caller { command, thread: asked.pid };

@@ -166,7 +166,7 @@ fn a_terminal_that_is_gone_ends_it() {
     // By now it waits for a key.
     thread::sleep(Duration::from_millis(300));
     drop(screen);
-    // Its exit status has no reader left, so the end alone counts.
+    // Nothing reads the exit status of a command whose terminal is gone, so only its end is checked.
     end_of(&mut child);
     stop(&room, running, 0);
 }

@@ -313,7 +313,8 @@ fn a_run_behind_a_slow_host_is_helped_by_more_of_that_host() {
         found["helps"].as_array().unwrap().iter().filter_map(|help| help["setting"].as_str()).collect();
     assert_eq!(helps.first(), Some(&"resource.host"), "{found}");
     assert!(!helps.contains(&"resource.slots") && !helps.contains(&"workers"), "{found}");
-    // More units in flight only lengthen the queue, apart from the few that overtake it in a window this short.
+    // More units in flight lengthen the queue for the slow host and gain little: in a window this short, a few more
+    // units for other hosts overtake that queue.
     let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
     let inflight = found["helps"].as_array().unwrap().iter().find(|help| help["setting"] == "inflight");
     let gain = inflight.map_or(1.0, |help| pace(&help["answer"]) / pace(&found["as_it_was"]));

@@ -19,8 +19,8 @@ use crate::file::template::Field;
 /// The maximum number of `parent.` prefixes that are followed; a deeper field is assumed to have a value.
 const MAX_DEPTH: usize = 16;
 
-/// The question whether a unit that comes to a stage can have a value for a field. With `copied_for`, the unit is the
-/// copy for that stage, or was made from it.
+/// The question of whether a unit that comes to a stage can have a value for a field. With `copied_for`, the unit is
+/// the copy for that stage, or was made from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     stage: usize,
@@ -118,7 +118,8 @@ impl<'g, 'a> Search<'g, 'a> {
                     return Answer::Yes;
                 }
                 self.near.extend(expression.capture_names().flatten().map(str::to_owned));
-                // The parsed fields replace the unit's own. After that, fields of the parent unit become visible.
+                // The groups of this expression replace all fields that the unit has parsed before. A name that is not
+                // among them can have a value only in the parent unit.
                 Answer::Ask(vec![ask(Field::Parent(Box::new(field.clone())))])
             }
             (OpSpec::Set { fields, .. }, Field::Set(name)) => self.sets(fields.iter().map(|(set, _)| set), name, same),

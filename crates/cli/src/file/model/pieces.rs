@@ -71,7 +71,7 @@ pub(crate) struct GatherSpec {
     pub partial: bool,
     /// The content that each unit contributes; `None` means its payload.
     pub item: Option<Template>,
-    /// The payload that is made of the contents.
+    /// The payload that is made from the contents.
     pub reduce: Reduce,
 }
 

@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(fibers(many, &format!("{get}blocking = true\n")), None);
         assert_eq!(fibers(many, &format!("{get}fibers = 7\n")), Some(7));
         assert_eq!(fibers(many, "op = \"read\"\nneeds = { net = 1 }\n"), None);
-        // Threads suffice for 1024 units, and the stage has at most as many at once as the flow.
+        // Threads suffice for 1024 units. A stage never has more units at once than are in flight in the flow.
         assert_eq!(fibers("inflight = 5000\n[resources]\nnet = 1024", get), None);
         assert_eq!(fibers("inflight = 1000\n[resources]\nnet = 3000", get), None);
     }
@@ -339,7 +339,7 @@ mod tests {
             ("op = \"blake3\"", "op = \"check\"\nfield = \"size\"\nequals = \"5\""),
             ("op = \"blake3\"", "op = \"parse\""),
         ] {
-            // Between the keys that some cases replace together, there are comments.
+            // Some cases replace several lines at once, so the comments at their ends are removed first.
             let text: String = REFERENCE
                 .lines()
                 .map(|line| line.split("   #").next().unwrap_or("").trim_end().to_owned() + "\n")

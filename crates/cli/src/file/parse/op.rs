@@ -17,9 +17,9 @@ pub(super) const EXEC: &str = "exec";
 pub(super) const HTTP_GET: &str = "http-get";
 /// The op that tests a condition.
 const FILTER: &str = "filter";
-/// The op that separates the first unit with a text from later ones.
+/// The op that separates the first unit with a text from later units with the same text.
 const UNIQUE: &str = "unique";
-/// The op that makes a request of another method than `GET`.
+/// The op that makes a request with a method other than `GET`.
 pub(in crate::file) const HTTP: &str = "http";
 /// The op that sends a unit to several stages.
 pub(super) const COPY: &str = "copy";

@@ -374,7 +374,7 @@ impl OutputFile {
 
     /// The end of the file. It is empty if the file cannot be read: the failure's message then does without it.
     fn end(&self) -> Tail {
-        // One byte more than a message shows tells that the file is longer.
+        // One byte more than a message shows is read, to detect a file that is longer.
         let mut end = vec![0; STDERR_TAIL + 1];
         let read = File::open(self.0.temporary()).and_then(|file| {
             let from = file.metadata()?.len().saturating_sub(end.len() as u64);

@@ -208,9 +208,9 @@ pub(crate) struct Pieces {
     place: Option<Arc<Place>>,
     /// The number of the last piece.
     part: u64,
-    /// Whether all pieces run after number `passed`, the last one that an earlier run brought out; otherwise only the
-    /// wanted ones run.
+    /// Whether all pieces after number `passed` run, in addition to the wanted ones.
     runs_rest: bool,
+    /// The number of the last piece that an earlier run produced.
     passed: u64,
     /// The number of the last piece, for other readers.
     so_far: Arc<PiecesSoFar>,
@@ -256,8 +256,8 @@ impl Pieces {
         };
         match &all[from..from + of_this] {
             [] => (self.runs_rest && self.part > self.passed).then(Again::default),
-            // This letter represents all pieces that had not been brought out; the pieces before them may have letters
-            // of their own.
+            // This letter represents all pieces that had not been produced; the pieces before them may have letters of
+            // their own.
             [piece, some @ ..] if piece.parts.len() == 1 => Some(Again {
                 letter: Some(piece.letter),
                 passed: piece.passed,

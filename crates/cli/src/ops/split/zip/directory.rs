@@ -2,7 +2,7 @@
 //!
 //! The layout is that of PKWARE's APPNOTE 6.3, sections 4.3 to 4.5. Numbers are little-endian. An archive may follow
 //! other bytes, as in a file that unpacks itself. All offsets are then too small by the same amount, which the actual
-//! offset of the directory tells.
+//! offset of the directory reveals.
 
 use std::io::{self, BufReader, Read};
 

@@ -25,7 +25,8 @@ const STORED: u16 = 0;
 /// The method of content compressed by DEFLATE.
 const DEFLATED: u16 = 8;
 
-/// The first memory for a content. Its length is known from the entry alone, which may lie.
+/// The maximum initial capacity of the buffer for a file's content: only the entry states its length, and that may be
+/// wrong.
 const FIRST_ROOM: usize = 64 << 10;
 
 /// See the [module](self).
@@ -94,7 +95,7 @@ impl Members {
         let data = directory.data(entry, &self.archive)?;
         let room = usize::try_from(entry.bytes).map_or(FIRST_ROOM, |bytes| bytes.min(FIRST_ROOM));
         let mut content = Vec::with_capacity(room);
-        // One byte more than the stated length tells that the content is longer.
+        // One byte more than the stated length is read, to detect content that is longer.
         let most = entry.bytes.saturating_add(1);
         let read = match entry.method {
             STORED => data.take(most).read_to_end(&mut content),
