@@ -262,9 +262,10 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// retried only if it has produced none.
     ///
     /// In a flow with `n` stages that split, the cap on units in flight is divided into `n + 1` equal parts: admission
-    /// may fill the first, and the children of each of these stages one more. If the flow is full of units to be split
-    /// and nothing else moves, one unit produces one child beyond the caps. If that child must be split, too, it goes
-    /// next: deeper units come first. So the flow exceeds its caps by at most one unit for each level of children.
+    /// may fill the first, and the children of each of these stages may fill one more. If the flow is full of units to
+    /// be split and nothing else moves, one unit produces one child beyond the caps. If that child must be split, too,
+    /// it goes next: deeper units come first. So the flow exceeds its caps by at most one unit for each level of
+    /// children.
     ///
     /// The [needs](StageBuilder::need) of the stage are granted for each of its runs; one run produces several
     /// children. The [time limit](StageBuilder::timeout) applies to the closure, and to each step of the iterator. An

@@ -41,7 +41,7 @@ pub enum SetError {
     BadValue { what: String, value: String, must: String },
 }
 
-/// A handle for inspecting and steering a flow, before, while and after it runs. Cheap to clone.
+/// A handle for inspecting and steering a flow, before, while and after it runs. Clones are cheap.
 ///
 /// Lowering a cap never loses or stops a unit. Units in excess of the cap continue, and no new unit is admitted until
 /// there is room.
@@ -65,9 +65,9 @@ impl Control {
     /// Explains a unit in flight: where it is, for how long, what it waits for, and which units hold that.
     ///
     /// The call searches all units in flight, so it costs O(units in flight). It works in steps of 4,096 units under
-    /// the flow's lock, with a pause as long as the step after each; the example `watching` measures how this affects
-    /// the flow. The search leaves out units in batches that end within a fraction of a millisecond, because they would
-    /// be gone before their state could be read.
+    /// the flow's lock, and pauses after each step for as long as the step took; the example `watching` measures how
+    /// this affects the flow. The search leaves out units in batches that end within a fraction of a millisecond,
+    /// because they would be gone before their state could be read.
     ///
     /// ```
     /// # use millstream_flow::{Doing, Flow, Need, WaitsFor};
@@ -107,9 +107,9 @@ impl Control {
     /// Finds up to `most` waiting units by their payloads: those of type `T` for which `label` returns a label. Units
     /// that are not waiting cannot be searched, because workers have their payloads.
     ///
-    /// The call searches all waiting units, in steps of 1,024 under the flow's lock, with a pause as long as the step
-    /// after each. `label` runs under that lock: it has to be quick, and must not use the flow, which would deadlock.
-    /// If it panics, so does this call, and the flow continues.
+    /// The call searches all waiting units, in steps of 1,024 under the flow's lock, and pauses after each step for as
+    /// long as the step took. `label` runs under that lock, so it has to be quick, and a use of the flow in it would
+    /// deadlock. If it panics, so does this call, and the flow continues.
     ///
     /// ```
     /// # use millstream_flow::{Flow, Need};

@@ -43,8 +43,8 @@ impl Cx<'_> {
     }
 
     /// The unit's number in its flow, counted from 0. A submitted unit gets its number when it is admitted, a unit from
-    /// a source when its pull begins, and a child when its parent's run begins. A number that is not used then may stay
-    /// unused.
+    /// a source when its pull begins, and a child when its parent's run begins. A pull or a run may take more numbers
+    /// than it brings units, so some numbers stay unused.
     pub fn unit(&self) -> u64 {
         self.site.stamps().id(self.unit.row())
     }

@@ -75,7 +75,7 @@ pub struct FiberTrouble {
     stalled_in: Option<Backtrace>,
     /// How often a fiber could not be started.
     pub refused: u64,
-    /// The latest reason.
+    /// The latest reason why a fiber could not be started.
     pub latest_refusal: Option<String>,
 }
 

@@ -56,8 +56,9 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// [`send_all`](crate::Submitter::send_all).)
     ///
     /// # Panics
-    /// If the source panics. The flow is then abandoned. Also if the system refuses to start the first thread for ten
-    /// seconds. The flow has then taken nothing from the source.
+    /// - If the source panics. The flow is then abandoned.
+    /// - If the system refuses to start the first thread for ten seconds. The flow has then taken nothing from the
+    ///   source.
     ///
     /// ```
     /// use millstream_flow::Flow;

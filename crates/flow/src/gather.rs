@@ -198,8 +198,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
         self
     }
 
-    /// Sets the function that weighs a group in bytes (default: a list weighs as much as its members, and another group
-    /// as much as its first member). The function runs after each member.
+    /// Sets the function that weighs a group in bytes (default: a list weighs as much as its members, and any other
+    /// group as much as its first member). The function runs after each member.
     pub fn weigh(mut self, weigh: impl Fn(&G) -> u64 + Send + Sync + 'static) -> Self {
         self.weigh = Some(Box::new(weigh));
         self

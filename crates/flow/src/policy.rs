@@ -9,8 +9,8 @@ use std::time::Duration;
 /// has as many units as run in about 200 µs; if units are sent one by one, or the stage blocks, as many as run in about
 /// 20 µs. It has at most 64 units, and few enough that every worker gets a share of the units in flight. So batches
 /// make dispatch cheap in cheap stages, and long runs are spread over all workers. The units of a batch run one after
-/// the other. Choose [`Batch::of(1)`](Batch::of) in two cases: if units wait for something for which several could wait
-/// at the same time, but rarely enough that measurements do not show it; and if units wait *for one another*, because a
+/// the other. Choose [`Batch::of(1)`](Batch::of) in two cases: if several units could wait for something at the same
+/// time, but wait so rarely that the measured time does not show it; and if units wait *for one another*, because a
 /// unit that waits for another one in its batch never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {

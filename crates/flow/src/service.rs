@@ -71,16 +71,16 @@ enum Patience {
     Unlimited,
 }
 
-/// A handle with which any thread submits units to a running flow. Cheap to clone.
+/// A handle with which any thread submits units to a running flow. Clones are cheap.
 ///
 /// The submitting thread runs the functions that compute a unit's weight and needs. If they panic, so does the call.
 ///
 /// # In a stage's code
 /// In the code of the flow's own stages, no call waits. A full flow refuses the unit with [`SubmitError::Full`],
 /// because the worker that waits for room might be the one that has to make it. Two services whose stages submit to
-/// each other could also fill each other and stop. So a full flow refuses a unit from a stage of another flow, too, if
-/// its own workers wait for room in that flow, directly or through further flows. Only `submit`, `submit_at`, `send`
-/// and `send_all` detect this. If the stage returns the refusal as a failure, its retries submit the unit again.
+/// each other could also fill each other and stop. So a full flow *A* also refuses a unit from a stage of a flow *B* if
+/// workers of *A* wait for room in *B*, directly or through further flows. Only `submit`, `submit_at`, `send` and
+/// `send_all` detect this. If the stage returns the refusal as a failure, its retries submit the unit again.
 ///
 /// A stage may wait for a [`Ticket`], of another flow or its own, only if other workers can run that ticket's unit. The
 /// engine does not detect that all workers wait.

@@ -19,8 +19,8 @@ use crate::resource::Supply;
 /// The number of units whose payloads a step passes to user code.
 const PAYLOADS: usize = 1_024;
 
-/// The number of units that a step visits. A step takes a tenth of a millisecond, less than a waiter spins for the
-/// mutex.
+/// The number of units that a step visits. A step takes a tenth of a millisecond, less than the time for which a waiter
+/// spins for the mutex.
 const STEP: usize = 4_096;
 
 /// A unit that was found, and the line in which it stands.
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) stands: Option<Stands>,
 }
 
-/// The line of a unit. The line's details are looked up after the unit's.
+/// The line of a unit. The details of the line are looked up after those of the unit.
 pub(super) struct Stands {
     pub(super) resource: u16,
     pub(super) key: Option<String>,

@@ -12,25 +12,22 @@
 //! line. A newcomer never takes what a unit in line waits for.
 //!
 //! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
-//! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
 //! not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the next
 //! one. It takes one need after the other along the flow's resource order, keeps what it has, and waits in each line.
 //! (The resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a unit
 //! waits for at most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
 //!
-//! # Why nothing deadlocks If a unit holds one thing while it waits for another, the other thing comes later in one
-//! order of resources:
+//! # Why nothing deadlocks
+//! If a unit holds one thing while it waits for another, the other thing comes later in one order of resources:
 //! 1. Inside one grant a unit holds nothing while it waits or, in order, only earlier things.
 //! 2. A unit may hold something over several stages (`until`) while a later stage asks for more. The build follows
-//!    every path
-//!    through the stages, collects each pair "holds a, asks for b", and refuses the flow if these pairs form a cycle
-//!    (see [`check`](crate::check)). Otherwise it takes a topological order of them, and grants in order follow it.
+//!    every path through the stages, collects each pair "holds a, asks for b", and refuses the flow if these pairs form
+//!    a cycle (see [`check`](crate::check)). Otherwise it takes a topological order of them, and grants in order follow
+//!    it.
 //! 3. A slot in a bounded queue is a resource like any other. The stages before the queue ask for it, and the unit
-//!    holds it
-//!    until it leaves the queue's stage. A unit that goes elsewhere releases it at once.
+//!    holds it until it leaves the queue's stage. A unit that goes elsewhere releases it at once.
 //! 4. A resource's slots for keys count as the resource itself, because a waiting unit keeps only one key alive: the
-//!    key in
-//!    whose line it stands (see `grants/key`).
+//!    key in whose line it stands (see `grants/key`).
 //!
 //! Consider a chain of waits: a unit waits for a holder, which waits for another holder, and so on. Each step goes up
 //! in the order, so the last holder waits for no resource. It runs, or waits for a worker or a timer, and will release

@@ -17,8 +17,8 @@ impl State {
         alike: u64,
     ) -> bool {
         self.end_advance(std::mem::take(advance));
-        // Where waiting could not help, the unit grows beyond the budget: it is privileged, it is alone in the flow, or
-        // its code must not run twice.
+        // A unit that is privileged or alone in the flow would gain nothing by waiting, and a unit whose code must not
+        // run twice cannot wait. Such a unit grows beyond the budget.
         let budget = self.intake.budget_mut();
         let before = record.bytes();
         let fits = budget.fits((total_bytes - before).into());

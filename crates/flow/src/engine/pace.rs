@@ -26,8 +26,8 @@ pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 /// A chain older than this ends with its current stage.
 pub(crate) const CHAIN_NS: u64 = 4_000_000;
 
-/// [`WATCH_NS`] while all shared workers are busy. It is also the time for which the source waits for a shared worker
-/// before an additional thread pulls it.
+/// The duration of a watch while all shared workers are busy, in place of [`WATCH_NS`]. It is also the time for which
+/// the source waits for a shared worker before an additional thread pulls it.
 pub(crate) const STALL_NS: u64 = 4_000_000;
 
 /// The time for which a granted batch may be passed over in favour of stages nearer the exit.

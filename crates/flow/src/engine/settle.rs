@@ -275,8 +275,8 @@ impl State {
         }
     }
 
-    /// Undoes an attempt: the unit again holds and weighs what it did when it entered the stage. So the next attempt
-    /// begins in the same state.
+    /// Undoes an attempt: the unit holds only what it held when it entered the stage, and has the weight that it had
+    /// then. So the next attempt begins in the same state.
     fn back_to_queue(&mut self, row: &mut Row, stage: u16, now: u64) {
         let base = self.units.record(row).base_bytes();
         self.weigh(row, base);

@@ -49,7 +49,7 @@ pub(crate) struct Stage {
     index: u16,
     /// The factor by which the stage's time changes.
     factor: f64,
-    /// The stages of the exits. The last exit is retirement if units may retire here.
+    /// The stage to which each exit leads. The last exit is retirement if units may retire here.
     next: Vec<u16>,
     retires: bool,
     /// In a stage that gathers: the units whose remaining visits its groups will take, by the number of their key.

@@ -111,7 +111,7 @@ impl Draft {
     }
 }
 
-/// Whether the unit of a visit then went to this stage.
+/// Whether the unit went to this stage after the visit.
 fn leads_to(visit: &Visit, stage: u16) -> bool {
     match visit.end {
         End::Go(next) => next == stage,

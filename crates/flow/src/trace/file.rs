@@ -29,8 +29,7 @@ pub(crate) struct Header {
     pub(crate) machine: Machine,
     /// The program's note about the run.
     pub(crate) note: serde_json::Value,
-    /// If the recording [samples](super::sampling) its later units: the number of units before that, which are all
-    /// recorded.
+    /// If the recording [samples](super::sampling) its later units, the number of earlier ones, which are all recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) whole: Option<u64>,
     /// Present in a live trace, which covers a part of a run that has not ended.

@@ -63,8 +63,8 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
 /// The newest units of a running flow, recorded in memory. [`window`](Self::window) returns them as a trace, in the
 /// format of a file.
 ///
-/// At most 8 MiB of records are kept, which is about 800,000 runs of units in stages; older records are dropped. Cheap
-/// to clone.
+/// At most 8 MiB of records are kept, which is about 800,000 runs of units in stages; older records are dropped. Clones
+/// are cheap.
 #[derive(Clone)]
 pub struct LiveTrace {
     tape: Arc<Tape>,

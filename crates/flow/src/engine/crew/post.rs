@@ -84,7 +84,7 @@ impl Threads {
         woken
     }
 
-    /// Counts as awake a sleeper that wakes without a wake-up.
+    /// Counts as awake a sleeper that no thread has woken, for example because its sleep has timed out.
     pub(crate) fn wake_by_itself(&mut self) {
         self.asleep -= 1;
     }

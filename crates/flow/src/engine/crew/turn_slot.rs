@@ -78,7 +78,8 @@ pub(crate) struct TurnSlot {
     /// The number of the turn's units that count as running: the units of its first batch or, once that is settled, of
     /// the batch in hand.
     units: AtomicU32,
-    /// Whether `units` counts the batch in hand. The worker itself has not been told. Used under the mutex only.
+    /// Whether `units` counts the batch in hand. The worker itself does not know of it. Used under the mutex
+    /// only.
     of_one_in_hand: AtomicBool,
     /// The beginning of the turn; used under the mutex only.
     since_ns: AtomicU64,
@@ -141,7 +142,7 @@ impl TurnSlot {
         if let Some(batch) = &next {
             batches.finished.push(finished);
             batches.units_in_hand = batch.units;
-            // The lock makes this one step with the removal from `pending` (see `follow`).
+            // The lock makes this store and the removal from `pending` one step for `follow`.
             self.go(batch.stage);
         } else {
             results.append(&mut batches.finished);

@@ -3,8 +3,8 @@
 //! A key lives while a unit holds it, waits in its line, or is being granted; a rate's key lives also until its tokens
 //! are back. The number of keys is limited to [`max_keys`](crate::builder::FlowBuilder::max_keys). A unit that needs a
 //! new key beyond that waits until one is forgotten, first come, first served. Meanwhile no newcomer makes a key,
-//! however many keys the waiting unit needs. If a unit's stage needs several new keys, they are made together. The slot
-//! of a key among a resource's keys is thus itself a resource with a line.
+//! however many keys the waiting unit needs. So a resource's slots for keys are themselves a resource with a line. If a
+//! unit's stage needs several new keys, they are made together.
 
 use super::grants::Grants;
 use super::instance::Instance;
@@ -89,7 +89,7 @@ impl Grants {
         missing == 0 || (is_turn && missing <= self.makeable_keys(resource))
     }
 
-    /// The number of distinct keys among `keys` that do not exist.
+    /// The number of distinct keys among `keys` that do not exist. Forgets idle keys if there are too few free slots.
     fn missing_keys<'a>(
         &mut self,
         resource: u16,

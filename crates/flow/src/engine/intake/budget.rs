@@ -132,7 +132,8 @@ impl Budget {
         self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }
 
-    /// Whether at least half of the units that the `nth` stage that splits may fill are free, and half of the bytes.
+    /// Whether at least half of the byte budget is free, and half of the part of the cap that the `nth` splitting stage
+    /// may fill.
     pub(crate) fn is_half_free(&self, nth: u64) -> bool {
         self.room_for_children(nth) >= self.cap_of_split(nth).div_ceil(2)
             && self.room_for_bytes() >= self.max_bytes.div_ceil(2)

@@ -47,7 +47,7 @@ impl Drop for Crossing {
     }
 }
 
-/// Whether workers of `flow` wait for `goal`, directly or for one another.
+/// Whether workers of `flow` wait for room in `goal`, directly or through other flows.
 fn leads_to(waits: &[(u64, u64)], flow: u64, goal: u64) -> bool {
     let mut reached = vec![flow];
     let mut next = 0;

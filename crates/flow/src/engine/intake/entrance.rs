@@ -115,7 +115,7 @@ impl Entrance {
         })
     }
 
-    /// Whether a submitter has joined the line since all of them were woken.
+    /// Whether the line has a submitter that [`wake_all`](Self::wake_all) has not woken.
     pub(crate) fn has_sleepers(&self) -> bool {
         !self.all_woken && !self.line.is_empty()
     }

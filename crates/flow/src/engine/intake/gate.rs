@@ -48,7 +48,7 @@ pub(crate) struct TypedGate<In> {
     sender: Sender<Sent<In>, Multi, Single>,
     /// The far end of the ring. Only the holder of the flow's mutex uses it, except to close it.
     far_end: Mutex<FarEnd<In>>,
-    /// 1 if a unit was put back to the far end, else 0; written under the flow's mutex.
+    /// 1 if a unit was put back at the far end, else 0; written under the flow's mutex.
     put_back: AtomicUsize,
     bytes: AtomicU64,
     settings: Arc<LiveSettings>,
@@ -173,7 +173,7 @@ impl<In: Send> TypedGate<In> {
         }
     }
 
-    /// Publishes whether a unit was put back to the far end.
+    /// Publishes whether a unit was put back at the far end.
     pub(crate) fn publish_put_back(&self, far_end: &FarEnd<In>) {
         // Relaxed: ordered by the flow's mutex.
         self.put_back.store(usize::from(far_end.first.is_some()), Ordering::Relaxed);

@@ -161,7 +161,7 @@ impl Intake {
         self.entrance.head_may_enter(self.left_the_gate, may_enter)
     }
 
-    /// Whether a submitter has come to the entrance since all of them were woken.
+    /// Whether the entrance has a submitter that [`wake_all`](Self::wake_all) has not woken.
     pub(crate) fn has_sleepers(&self) -> bool {
         self.entrance.has_sleepers()
     }

@@ -8,8 +8,8 @@
 //! A source may block at any unit. Then the units that it gave before must not wait for it, and it must not keep a
 //! worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can admit them.
 //! When a pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see `source_state`), another
-//! worker gets its slot, and the puller is told to [hurry](Staging::hurry): from then on it ends its pull after each
-//! unit.
+//! worker gets the puller's slot, and the puller is told to [hurry](Staging::hurry): from then on it ends its pull
+//! after each unit.
 //!
 //! When all workers are busy with long units, an additional thread pulls, so that the other stages do not starve.
 //!

@@ -137,7 +137,7 @@ impl SourceState {
         (pull, chunk)
     }
 
-    /// Notes the first number after those that the pull may give to its units.
+    /// Notes the end of the range of numbers that the pull may give to its units.
     pub(crate) fn set_next_id(&mut self, next_id: u64) {
         self.next_id = next_id;
     }

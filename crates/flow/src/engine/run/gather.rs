@@ -376,7 +376,8 @@ where
         Ok(self.go_on(Box::new(group.close()), row, &mut unit, run))
     }
 
-    /// Joins a unit to the open group of its key, or opens one. The worker `stays` in the shard. Runs user code.
+    /// Joins a unit to the open group of its key, or opens one. `stays` says whether the worker then stays in the
+    /// shard. Runs user code.
     fn join<'s>(
         &'s self,
         row: &mut Row,

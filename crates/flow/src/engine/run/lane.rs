@@ -206,8 +206,8 @@ where
     /// Runs units until the last one, or until one panics.
     ///
     /// Plain units take the shortest path if the stage has one exit and the batch is timed as a whole. (It is timed as
-    /// a whole if it has several short units; see `Run::time_each`.) All other units run one by one. So does the next
-    /// unit after one that ends in another way. A change to one path must be made to both.
+    /// a whole if it has several short units; see `Run::time_each`.) All other units run one by one. A change to one
+    /// path must be made to both.
     fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
         let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
         while let Some(row) = rows.get_mut(progress.next) {
@@ -221,8 +221,8 @@ where
         }
     }
 
-    /// Runs plain units that all go to `to`, until the last one or until one ends in another way. This is the shortest
-    /// path through a stage.
+    /// Runs plain units that all go to `to`, until the last one or until one fails, is left behind, or changes its
+    /// record. This is the shortest path through a stage.
     fn run_plain(&self, rows: &mut [Row], to: u16, run: &mut Run<'_>, progress: &mut Progress) {
         let site = run.site;
         let Some((row, _)) = rows.split_first() else { return };

@@ -65,7 +65,7 @@ pub(crate) fn charge(spent: Duration, delayed: Duration) {
     DELAYED_NS.with(|cell| add(cell, delayed));
 }
 
-/// Takes the times charged since the last call: spent on a processor, and waited for one.
+/// Takes the times charged since the last call: the time spent on a processor, and the time waited for one.
 pub(crate) fn take_charged() -> (u64, u64) {
     (CHARGED_NS.take(), DELAYED_NS.take())
 }

@@ -32,9 +32,9 @@ pub(crate) struct Costs {
     pub(crate) cores: usize,
     /// The time from a wake-up to the first instruction of a sleeping worker.
     pub(crate) wake_ns: u64,
-    /// The time from the start of a worker to its first instruction.
+    /// The time from the start of a thread to its first instruction.
     pub(crate) start_ns: u64,
-    /// The same for a fiber.
+    /// The time from the start of a fiber to its first instruction.
     pub(crate) fiber_start_ns: u64,
     /// The engine's own work for a run of a batch in a stage.
     pub(crate) between_ns: u64,

@@ -114,8 +114,8 @@ impl Queue {
         Taken { units: taken, queued_ns, plain }
     }
 
-    /// Shows the units, from the last to the first. `see` gets the arrival time of each, the index of its arrival from
-    /// the end of the queue, and its index from the end of that arrival.
+    /// Shows the units, from the last to the first. `see` gets the arrival time of each unit and two indices, both
+    /// counted from the end: that of the unit's [`Arrival`] in the queue, and that of the unit in this arrival.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize, usize)) {
         let arrival = |run: usize| &self.arrivals[self.arrivals.len() - 1 - run];
         let len = |run: usize| arrival(run).rows.len();
@@ -125,7 +125,7 @@ impl Queue {
         });
     }
 
-    /// The number of units ahead of one that the walk has shown.
+    /// The number of units ahead of a unit that the walk has shown, given its two indices.
     pub(super) fn ahead_of(&self, run: usize, place: usize) -> usize {
         let behind: usize = self.arrivals.iter().rev().take(run).map(|arrival| arrival.rows.len()).sum();
         self.units - 1 - behind - place

@@ -30,8 +30,8 @@ pub(crate) struct StageSetup {
     pub(crate) permits: Wants,
     pub(crate) places: Arc<[InstanceId]>,
     pub(crate) batch: Batch,
-    /// The number of this stage among the stages that split on the path from the entry, from 1; `None` if it does not
-    /// split.
+    /// The position of this stage among the splitting stages on the path from the entry, counted from 1; `None` if it
+    /// does not split.
     pub(crate) splits: Option<u64>,
     /// The rules of the stage's groups, if it gathers its units.
     pub(crate) groups: Option<GroupRules>,
@@ -175,7 +175,8 @@ impl StageState {
         self.places.contains(&instance)
     }
 
-    /// If the stage splits its units, its number among the stages that split on the path from the entry, from 1.
+    /// The stage's position among the splitting stages on the path from the entry, counted from 1; `None` if it does
+    /// not split.
     #[inline]
     pub(crate) fn splits(&self) -> Option<u64> {
         self.splits
@@ -253,7 +254,7 @@ impl StageState {
         }
     }
 
-    /// The number of shared workers that the stage keeps busy: those beyond its floor.
+    /// The number of the stage's busy workers beyond its floor. These are shared workers.
     pub(super) fn busy_beyond_floor(&self) -> usize {
         if self.blocking { 0 } else { self.busy.saturating_sub(self.workers.floor) }
     }

@@ -284,7 +284,7 @@ impl Stages {
         !self.list.iter().any(|stage| stage.moves(now))
     }
 
-    /// Moves all units that no worker has taken to `remaining`.
+    /// Moves to `remaining` all units that no worker has taken.
     pub(crate) fn empty(&mut self, remaining: &mut Vec<Row>) {
         self.list.iter_mut().for_each(|stage| stage.empty(remaining));
     }
@@ -342,7 +342,7 @@ mod tests {
         line_with_splits(floors, &[])
     }
 
-    /// As [`line`]; the stages in `splits` split their units.
+    /// Like [`line`], but the stages in `splits` split their units.
     fn line_with_splits(floors: &[usize], splits: &[usize]) -> Stages {
         let setup = |number: usize| StageSetup {
             name: number.to_string().into(),

@@ -17,7 +17,7 @@ pub(crate) struct Units {
     /// Free rows that are in no worker's pocket.
     free: Vec<Row>,
     /// The pocket of the worker that holds the mutex. All other threads that lock the mutex, such as submitters and the
-    /// timekeeper, share one pocket. It is here when no worker holds the mutex.
+    /// timekeeper, share one pocket. That pocket is here when no worker holds the mutex.
     pocket: Pocket,
     /// The number of rows that exist.
     made: u32,

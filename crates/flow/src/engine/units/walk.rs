@@ -70,8 +70,8 @@ impl Walk {
         start..start + seen
     }
 
-    /// The same for a map, in which a position is found only by a walk from the beginning. A step sees at least a share
-    /// of the map (see [`MAP_SHARE`]).
+    /// Like [`next_list`](Self::next_list), for a map, in which a position is found only by a walk from the beginning.
+    /// A step sees at least a share of the map (see [`MAP_SHARE`]).
     pub(crate) fn next_map(&mut self, len: usize) -> Range<usize> {
         if self.shown >= self.at.0 && self.left > 0 {
             self.left = self.left.max(len / MAP_SHARE);

@@ -254,7 +254,7 @@ impl StageState {
         self.running + self.in_turns > 0 || self.batches.iter().any(|batch| self.is_ripe(batch, now))
     }
 
-    /// Moves all units that no worker has taken to `remaining`. Workers settle the units in hand themselves.
+    /// Moves to `remaining` all units that no worker has taken. Workers settle the units in hand themselves.
     pub(in crate::engine::stages) fn empty(&mut self, remaining: &mut Vec<Row>) {
         remaining.extend(self.waiting.drain());
         let granted = remaining.len();

@@ -34,7 +34,7 @@ impl StageState {
         });
     }
 
-    /// The number of units in the queue ahead of one that the walk has shown.
+    /// The number of units in the queue ahead of a unit that the walk has shown.
     pub(crate) fn ahead_of(&self, run: usize, place: usize) -> usize {
         self.waiting.ahead_of(run, place)
     }
