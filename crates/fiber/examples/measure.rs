@@ -155,7 +155,7 @@ fn parked() {
     let mut fibers = Vec::with_capacity(PARKED);
     let begin = timed(|| {
         fibers.extend((0..PARKED).map(|_| runtime.spawn(park)));
-        // The last fiber to start has started once it is woken and ends.
+        // All fibers have started when the last one, which starts after the others, has ended.
         let last = fibers.pop().expect("there are many");
         last.fiber().unpark();
         last.join().expect("it only parks");

@@ -1,4 +1,4 @@
-//! A handle to a fiber: its name, its number, and the means to wake it.
+//! A handle to a fiber, which names the fiber and wakes it.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Release};

@@ -114,7 +114,7 @@ fn wait_for_end(target: &CoreRef) -> Result<(), JoinError> {
     Ok(())
 }
 
-/// Takes the joiner out when the wait ends, even by unwinding.
+/// Removes the joiner when the wait ends, even by unwinding.
 struct Place<'a>(&'a Joiner);
 
 impl Drop for Place<'_> {

@@ -98,14 +98,14 @@
 //! and at least one page of stack. `examples/measure.rs` measures all of this on your machine.
 //!
 //! # How it is proven
-//! Loom models check waits and workers' sleeps, in the poller as well (`src/model.rs`), joins, reused control blocks, and
-//! the end of a runtime (`src/scheduler/model.rs`). Another test explores every order in which the ends of small channels
-//! make their calls. Every test of descriptors runs under all models of waiting, and so do tests with faults: calls that
-//! are interrupted, late, short or failed. Tests race cancellations with data and check that no byte and no descriptor is
-//! lost. Stress tests run random fibers, whose frames carry canaries, while threads lose their processor at any
-//! instruction; others race cancellations with wake-ups, and park 100,000 fibers. Tests of overflows, faults and foreign
-//! handlers use real ones, in child processes, with both kinds of guards. One test switches fibers on a thread that may
-//! make no system call.
+//! Loom models in `src/model.rs` check the waits of fibers and the sleeps of workers, including those in the poller.
+//! The models in `src/scheduler/model.rs` check joins, reused control blocks, and the end of a runtime. Another test
+//! explores every order in which the ends of small channels make their calls. Every test of descriptors runs under all
+//! models of waiting, and so do tests with faults: calls that are interrupted, late, short or failed. Tests race
+//! cancellations with data and check that no byte and no descriptor is lost. Stress tests run random fibers, whose
+//! frames carry canaries, while threads lose their processor at any instruction; others race cancellations with
+//! wake-ups, and park 100,000 fibers. Tests of overflows, faults and foreign handlers use real ones, in child
+//! processes, with both kinds of guards. One test switches fibers on a thread that may make no system call.
 //!
 //! # Source of the idea
 //! The idea comes from Joe Damato's articles on threads in Ruby 1.8, which make green threads several times faster by

@@ -13,7 +13,7 @@ pub(crate) use {
     loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
 };
 
-/// Loom's mutex with the face of `parking_lot`'s.
+/// Loom's mutex with the interface of `parking_lot`'s.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -184,7 +184,7 @@ impl Child {
 /// The longest time between two checks of a process that has no descriptor.
 const MAX_STEP: Duration = Duration::from_millis(50);
 
-/// Waits for the end of a process that has no descriptor: checks it again and again, at growing intervals.
+/// Waits for the end of a process that has no descriptor, by checks at growing intervals.
 fn wait_in_steps(process: &mut process::Child, at: &'static Location<'static>) -> io::Result<ExitStatus> {
     let waiter = Waiter::current();
     let mut step = Duration::from_millis(1);

@@ -61,7 +61,7 @@ const OUTSIDE: &str = "called in a fiber; outside fibers, use the methods of `Ru
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Traits {
     pub(crate) name: Option<Arc<str>>,
-    /// How it waits for descriptors; `None` if as the runtime's options say.
+    /// How it waits for descriptors; `None` means as the runtime's options say.
     pub(crate) io: Option<IoModel>,
 }
 

@@ -106,7 +106,8 @@ impl Waiter {
         }
     }
 
-    /// Returns the means to wait after the waiter itself has moved into a line. Only the waiter itself may call it.
+    /// Returns a seat, in which the fiber or thread can wait after this value has moved into a line. Only the waiter itself may
+    /// call it.
     pub(crate) fn seat(&self) -> Seat {
         match self {
             Waiter::Fiber(_) => Seat { thread: None },
@@ -115,8 +116,8 @@ impl Waiter {
     }
 }
 
-/// The means by which the calling fiber or thread waits. For a fiber it holds no reference, so a wait takes only the
-/// reference in the line.
+/// The part of a waiter that the calling fiber or thread keeps to wait with. For a fiber it holds no reference, so a wait
+/// takes only the reference in the line.
 pub(crate) struct Seat {
     thread: Option<Arc<ThreadWaiter>>,
 }
@@ -215,7 +216,7 @@ pub(crate) fn yield_fiber() -> bool {
     inside.is_some()
 }
 
-/// Returns whether the running fiber would unwind now if it was cancelled. `is_masked` says whether it has a mask other than
+/// Returns whether the running fiber would unwind now if it were cancelled. `is_masked` says whether it has a mask other than
 /// the caller's.
 pub(crate) fn may_unwind(is_masked: bool) -> bool {
     !is_masked && !std::thread::panicking() && !cfg!(panic = "abort")

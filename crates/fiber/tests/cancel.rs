@@ -273,7 +273,7 @@ fn races_of_cancels_with_wake_ups_and_ends_lose_nothing() {
 struct Fates {
     made: AtomicUsize,
     sent: std::sync::Mutex<Vec<usize>>,
-    /// Dropped without being received, and after that.
+    /// First the values dropped without being received, then those dropped after they were received.
     dropped: [std::sync::Mutex<Vec<usize>>; 2],
 }
 

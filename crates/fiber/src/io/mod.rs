@@ -29,12 +29,12 @@
 //! that was made for this.
 //!
 //! # The read that would find nothing
-//! A TCP stream is empty after a read that returned less than its buffer. If the worker has not polled since, the next read
-//! waits at once, without the call that would block: its event is still to come, for the same reason. This requires two
-//! more facts. First, an event of bytes alone ended the wait before the short read, since an end of the stream, an error or
-//! urgent data that was reported with the bytes is not reported again. Second, all of this belongs to one
-//! [`Turn`](poller::Turn) of one poller. Other kinds of streams may return less than they hold: a Unix socket does so at
-//! messages that carry descriptors.
+//! A TCP stream is empty after a read that returned less than its buffer. If the worker has not polled since, the event
+//! of the next bytes is still to come, as in the section above. The next read therefore waits at once, without the call
+//! that would block. This requires two more facts. First, the event that ended the wait before the short read reported
+//! bytes and nothing else: an end of the stream, an error or urgent data that was reported with the bytes is not reported
+//! again. Second, that event, the short read and the next read belong to one [`Turn`](poller::Turn) of one poller. Other
+//! kinds of streams may return less than they hold: a Unix socket does so at messages that carry descriptors.
 
 mod alarm;
 #[cfg(all(test, not(loom)))]

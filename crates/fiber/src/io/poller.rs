@@ -168,7 +168,7 @@ struct Waiters {
     registration: u32,
     /// Whether the descriptor is registered only for waits of [`poll`](super::poll()).
     is_for_once: bool,
-    /// The turn in which an event of bytes alone woke readers.
+    /// The turn of an event that woke readers and reported bytes and nothing else.
     bytes_alone: Option<Turn>,
 }
 
@@ -272,13 +272,14 @@ impl Poller {
         let mark = self.next_mark(fd);
         let is_added = match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
             Ok(()) => true,
-            // A source or another fiber has registered it, also for all events.
+            // A source or another fiber has registered it. Every registration is for all events.
             Err(Errno::EXIST) => false,
             // A regular file has no events: it is always ready for everything.
             Err(Errno::PERM) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        // The entry keeps a source's registration: events of this one tell a source nothing about bytes.
+        // The entry keeps the number of a source's registration, so a source concludes nothing about its bytes from the
+        // events of this one.
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.is_for_once |= is_added;
         waiters.push_once(fiber);
@@ -317,7 +318,7 @@ impl Poller {
         }
     }
 
-    /// Removes the fiber's entry. If an event of bytes alone ended the wait for a read, returns the turn in which it came.
+    /// Removes the fiber's entry. If the event that ended a wait for a read reported bytes and nothing else, returns its turn.
     pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &CoreRef) -> Option<Turn> {
         let waiters = self.waiters.get_mut(&fd.as_raw_fd())?;
         waiters.of(interest).remove(fiber);

@@ -135,7 +135,7 @@ fn a_poll_reports_the_event_or_the_failure() {
     }
 }
 
-/// Short reads and writes of files are put together.
+/// Checks that a file is written and read as a whole although single calls are short.
 fn files_are_whole(runtime: &Runtime, seed: u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");

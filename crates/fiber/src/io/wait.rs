@@ -33,8 +33,8 @@ pub(super) struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Waits until the descriptor may be ready. May return spuriously. If an event of bytes alone ended the wait for a read,
-    /// returns the turn of the worker's poller in which it came.
+    /// Waits until the descriptor may be ready. May return spuriously. If the event that ended a wait for a read reported bytes
+    /// and nothing else, returns the turn of the worker's poller in which the event came.
     ///
     /// # Errors
     /// Returns [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and the errors of the poller.

@@ -1,10 +1,10 @@
 //! How long an idle worker looks for work before it sleeps.
 //!
 //! A sleep costs the worker a round trip into the kernel, and its waker a system call. Looking for work costs less if work
-//! comes within that time, and is wasted otherwise. The rule is competitive: a worker looks no longer than a sleep costs.
-//! Once that cost is known, a wait therefore costs at most twice as much as with foresight. The worker takes the shortest of
-//! its recent sleeps as the cost, since such a sleep ended almost as it began. It looks only while its sleeps are that short:
-//! each longer sleep halves the time for which it looks, down to none.
+//! comes within that time, and is wasted otherwise. The rule is competitive: a worker looks for no longer than a sleep
+//! costs. Once that cost is known, a wait therefore costs at most twice as much as with foresight. The worker takes the
+//! shortest of its recent sleeps as the cost, since such a sleep ended almost as it began. It looks only while its sleeps
+//! are that short: each longer sleep halves the time for which it looks, down to none.
 //!
 //! Source of the idea: A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor",
 //! 1991.
@@ -13,14 +13,14 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// The most that a sleep can cost: a virtual machine whose idle cores halt takes about 50 µs to wake one. A longer sleep had
-/// no work.
+/// The most that a sleep can cost: a virtual machine whose idle cores halt takes about 50 µs to wake one. A longer sleep
+/// took long because no work came.
 const MAX_COST: Duration = Duration::from_micros(50);
 
 /// The number of pause instructions between two checks.
 const PAUSES: u32 = 8;
 
-/// After this many looks, the worker lets other threads run, in case it shares its core.
+/// After this many checks, the worker lets other threads run, in case it shares its core.
 const LOOKS_A_YIELD: u32 = 16;
 
 /// Each sleep increases the known cost by one part in this many, since the machine may have become slower.
@@ -34,7 +34,7 @@ const SHORT: u32 = 2;
 pub(super) struct Alert {
     /// The known cost of a sleep.
     cost: Cell<Duration>,
-    /// The time for which the worker looks.
+    /// The time for which the worker looks for work before it sleeps.
     look: Cell<Duration>,
 }
 

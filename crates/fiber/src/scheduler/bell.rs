@@ -2,9 +2,9 @@
 //!
 //! A worker whose fibers wait for descriptors sleeps in the kernel's poller, and any other one on its event count. A ring
 //! increments the count; if the worker sleeps in the poller, or is about to, it also sounds an *alarm*, a descriptor that
-//! the poller watches. No ring is lost between the two. The worker sets a flag before it sleeps in the poller, and then
-//! compares the count with its snapshot; a ring increments the count, and then reads the flag. A fence on each side puts
-//! these four accesses into one order, in which at least one side sees the other's write.
+//! the poller watches. No ring is lost between the count and the alarm. The worker sets a flag before it sleeps in the
+//! poller, and then compares the count with its snapshot; a ring increments the count, and then reads the flag. A fence on
+//! each side puts these four accesses into one order, in which at least one side sees the other's write.
 
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ impl<A: Alarm> Bell<A> {
         }
     }
 
-    /// Returns the rings so far. The worker looks for work between the snapshot and its sleep.
+    /// Returns a snapshot of the number of rings. The worker takes it, looks for work, and then sleeps.
     pub(crate) fn snapshot(&self) -> Key {
         self.rings.snapshot()
     }

@@ -26,7 +26,7 @@ const MAX_KEPT: usize = 64;
 /// The control blocks of a runtime.
 pub(crate) struct Blocks {
     state: Mutex<State>,
-    /// The workers, which live as long as a fiber that may be woken.
+    /// Keeps the workers alive as long as the blocks, because a wake-up uses its fiber's worker.
     _posts: Box<[Arc<Post>]>,
 }
 
@@ -139,7 +139,7 @@ impl State {
                 (0..self.count.clamp(FIRST_CHUNK, MAX_CHUNK)).map(|_| Block::empty(blocks)).collect();
             self.count += chunk.len();
             let chunk = Chunk(NonNull::from(Box::leak(chunk)));
-            // For `CoreRef::from_raw`.
+            // `CoreRef::from_raw` restores pointers into the chunk with this provenance.
             chunk.0.as_ptr().expose_provenance();
             self.idle.extend(chunk.blocks().map(Idle));
             self.chunks.push(chunk);

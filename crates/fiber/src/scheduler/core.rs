@@ -95,13 +95,13 @@ pub(crate) struct Own {
     /// Set from the start of the fiber to its end. The worker borrows it mutably while the fiber runs, so the fiber
     /// must not touch it.
     pub(super) carrier: UnsafeCell<Option<Carrier>>,
-    /// The means to leave the fiber; set when the fiber starts.
+    /// Suspends the fiber when the fiber calls it; set when the fiber starts.
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
     /// The place on its stack where it was when it last left its worker.
     pub(super) left_at: Cell<*const u8>,
     /// The number of masks that keep a cancellation from unwinding the fiber.
     pub(crate) masks: Cell<u32>,
-    /// Whether only a dump ended the last wait, so that the next one may be the same wait.
+    /// Whether the last wait ended only because of a dump. The next one may then continue it.
     pub(crate) was_traced: Cell<bool>,
     pub(crate) locals: Locals,
 }

@@ -1,9 +1,9 @@
-//! The end of a runtime: its owner waits until no fiber is left, and every fiber is cancelled.
+//! The end of a runtime: its owner cancels every fiber and waits until none is left.
 //!
 //! The owner announces the end and cancels the fibers that it finds. A fiber that is spawned meanwhile must not be missed. A
 //! thread outside the workers therefore checks for the end with a fence after each spawn: either it sees the end, or the
 //! owner finds the fiber. A worker checks without a fence, which would cost more than the rest of the spawn. It may miss the
-//! end, so it checks again with a fence before it rests, and then cancels all fibers once more.
+//! end, so it checks again with a fence before it sleeps, and then cancels all fibers once more.
 
 use crate::primitive::{
     AtomicBool,

@@ -25,7 +25,7 @@ pub(crate) trait Linked: Sized {
     /// Turns a reference into a pointer, which owns it from then on.
     fn into_raw(this: Self::Ref) -> *const Self;
 
-    /// Turns the pointer back.
+    /// Turns a pointer back into the reference.
     ///
     /// # Safety
     /// The pointer is from [`into_raw`](Self::into_raw), and its reference passes to the result.

@@ -48,12 +48,13 @@ impl Joiner {
         self.0.load(Acquire) == ENDED
     }
 
-    /// Enters a fiber as the joiner, unless this one has ended. It stays until then, or until it [leaves](Self::leave).
+    /// Enters `fiber` as the joiner, unless the joined fiber has ended. The joiner stays until that fiber ends, or until the
+    /// joiner [leaves](Self::leave).
     pub(crate) fn enter(&self, fiber: &CoreRef) -> bool {
         self.enter_word(CoreRef::as_ptr(fiber).expose_provenance())
     }
 
-    /// Enters a thread as the joiner, unless the fiber has ended.
+    /// Enters a thread as the joiner, unless the joined fiber has ended.
     pub(crate) fn enter_thread(&self, thread: Arc<ThreadWaiter>) -> bool {
         let word = Arc::into_raw(thread).expose_provenance() | THREAD;
         let is_entered = self.enter_word(word);
@@ -69,7 +70,7 @@ impl Joiner {
         self.0.compare_exchange(0, word, SeqCst, Acquire).is_ok()
     }
 
-    /// Takes the joiner out, unless the fiber has ended.
+    /// Removes the joiner, unless the joined fiber has ended.
     pub(crate) fn leave(&self) {
         let word = self.change(|word| if word == ENDED { ENDED } else { 0 }, |word| word != ENDED);
         if word != ENDED {

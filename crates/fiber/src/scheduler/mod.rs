@@ -14,8 +14,8 @@
 //! of the queue; a fiber's [joiner] is one word; and ended fibers are [counted out](worker) in batches.
 //!
 //! # A worker's sleep
-//! A worker without work looks for some for [a moment](alert), as long as a sleep would cost more. It then takes a snapshot
-//! of its event count (its *bell*), enters the list of idle workers, searches all queues once more, and sleeps on the
+//! A worker without work first looks for work for [at most as long as a sleep costs](alert). It then takes a snapshot of
+//! its event count (its *bell*), enters the list of idle workers, searches all queues once more, and sleeps on the
 //! snapshot. No wake-up is lost:
 //!
 //! - A ready fiber is pushed to the inbox before the bell rings. If the worker missed the fiber, its snapshot is older

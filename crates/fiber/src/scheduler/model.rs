@@ -111,7 +111,7 @@ fn join(fiber: &CoreRef, target: &Core, post: &Post) {
         return;
     }
     while !target.joiner.has_ended() {
-        // The waiting fiber's own reference.
+        // A waiting fiber owns this reference to itself.
         let own = CoreRef::into_raw(fiber.clone());
         if fiber.wait.begin() {
             let mut woken = 0;
@@ -146,7 +146,7 @@ fn a_fiber_that_joins_sees_the_end_and_what_came_before() {
         });
         join(&joiner, &target, &posts[0]);
         look(&target);
-        // The joiner ends, though the other worker may still be at its wake-up.
+        // The joiner may end while the other worker is still in the call that wakes it.
         drop((target, joiner));
         worker.join().unwrap();
     });

@@ -34,7 +34,8 @@ const STACK_LINES: usize = 4;
 
 const LINE_BYTES: usize = 64;
 
-/// The fibers that a worker lets end before it counts them out of the runtime's live ones, unless it rests.
+/// The number of ended fibers at which a worker counts them out of the runtime's live ones. A worker that is about to sleep
+/// counts them out at once.
 const MAX_ENDED: usize = 64;
 
 /// Runs fibers until the runtime ends, or a single fiber if `is_sole`.
@@ -204,7 +205,7 @@ impl Local {
     fn count_ended(&self) {
         let ended = self.post.ended.load(Relaxed);
         if ended > 0 {
-            // Before the fibers are counted out, so that no count misses a live one.
+            // This store precedes the subtraction from the live fibers, so that `Shared::live` misses no live fiber.
             self.post.ended.store(0, Release);
             self.shared.leave(ended);
         }
@@ -230,7 +231,7 @@ impl Local {
         }
     }
 
-    /// Makes the fibers ready whose time has come.
+    /// Makes fibers ready whose timers are due.
     fn wake_due(&self) {
         if self.timers.next().is_some() {
             let now = Instant::now();
@@ -240,7 +241,7 @@ impl Local {
         }
     }
 
-    /// Makes ready the fibers whose descriptors are ready, without a sleep.
+    /// Makes fibers ready whose descriptors are ready. Does not sleep.
     fn look_into_poller(&self) {
         if let Some(poller) = &mut *self.poller.borrow_mut()
             && poller.is_in_use()
@@ -256,7 +257,7 @@ impl Local {
         if !self.ready.borrow().is_empty() {
             return true;
         }
-        // A look does not show whether a descriptor is ready.
+        // Looking for work does not show whether a descriptor is ready.
         let has_poller = self.poller.borrow().as_ref().is_some_and(Poller::is_in_use);
         if !has_poller && self.alert.look(self.timers.next(), || self.seems_to_have_work()) {
             return true;
@@ -300,7 +301,7 @@ impl Local {
         true
     }
 
-    /// Sleeps until the bell has rung since the snapshot, a descriptor is ready that a fiber waits for, or a timer is due.
+    /// Sleeps until the bell has rung since the snapshot, a fiber's descriptor is ready, or a timer is due.
     fn sleep(&self, key: Key) {
         let bell = &self.post.inbox.bell;
         match &mut *self.poller.borrow_mut() {

@@ -37,7 +37,7 @@ struct World {
 enum Step {
     /// The next step of the end itself.
     GoOn,
-    /// The end is cancelled or runs out of time, and goes.
+    /// The end is cancelled or runs out of time, and leaves the channel.
     GiveUp,
 }
 
