@@ -190,8 +190,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     }
 
     #[inline(always)]
-    fn claim(&self, most: u64, look: impl Fn(u64) -> u64) -> Option<Range<u64>> {
-        self.core.consumers.claim(&self.hand, 1, most, look)
+    fn claim(&self, most: u64, frontier: impl Fn(u64) -> u64) -> Option<Range<u64>> {
+        self.core.consumers.claim(&self.hand, 1, most, frontier)
     }
 
     /// A function that finds the end of the available values, given that all positions before `from` have been
@@ -214,9 +214,9 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     }
 
     #[inline(always)]
-    pub(super) fn take(&self, look: impl Fn(u64) -> u64 + Copy) -> Option<T> {
+    pub(super) fn take(&self, frontier: impl Fn(u64) -> u64 + Copy) -> Option<T> {
         loop {
-            let claim = self.claim(1, look)?;
+            let claim = self.claim(1, frontier)?;
             // SAFETY: this thread alone has claimed the position, and its sender has completed it.
             let value = unsafe { self.core.move_out(claim.start) };
             self.complete(claim);
@@ -227,9 +227,9 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     }
 
     /// Moves the available values, at most `most`, to the end of the vector, which grows only as far as they need.
-    pub(super) fn take_many(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
+    pub(super) fn take_many(&self, into: &mut Vec<T>, most: usize, frontier: impl Fn(u64) -> u64 + Copy) -> usize {
         let before = into.len();
-        let mut received = self.take_into_room(into, most, look);
+        let mut received = self.take_into_room(into, most, frontier);
         // If the vector is full now, it may have been too short for all values.
         while into.len() == into.capacity()
             && received < most
@@ -242,13 +242,13 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
 
     /// Like [`take_many`](Self::take_many), as far as the vector has room. A full vector first gets room for the
     /// available values.
-    fn take_into_room(&self, into: &mut Vec<T>, most: usize, look: impl Fn(u64) -> u64 + Copy) -> usize {
+    fn take_into_room(&self, into: &mut Vec<T>, most: usize, frontier: impl Fn(u64) -> u64 + Copy) -> usize {
         let core = &*self.core;
         let before = into.len();
         while into.len() == before {
             // The allocation precedes the claim, because it may panic and claimed positions must be completed.
             if into.capacity() == before
-                && let there @ 1.. = core.consumers.available(&self.hand, look) as usize
+                && let there @ 1.. = core.consumers.available(&self.hand, frontier) as usize
             {
                 // Room for one more value saves a second check: a vector that is not full afterwards was long enough.
                 into.reserve(most.min(there + 1));
@@ -257,7 +257,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             if most == 0 {
                 break;
             }
-            let Some(claim) = self.claim(most, look) else { break };
+            let Some(claim) = self.claim(most, frontier) else { break };
             if core.producers.may_have_skipped() {
                 // SAFETY: this thread alone has claimed the positions, and their senders have completed them.
                 into.extend(claim.clone().filter_map(|position| unsafe { core.move_out(position) }));

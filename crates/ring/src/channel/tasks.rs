@@ -14,8 +14,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// Waits until there is a value to claim. The borrow of the hand is shared or exclusive, as the future's move to
     /// another thread requires.
     pub(super) async fn wait_for_value_async(&self, hand: impl Deref<Target = C::Hand>) -> Result<(), Disconnected> {
-        let look = move || self.value_or_closed(&hand);
-        self.arrivals.notifier.wait_async(|| (), look).await.map_err(|_| Disconnected)
+        let check = move || self.value_or_closed(&hand);
+        self.arrivals.notifier.wait_async(|| (), check).await.map_err(|_| Disconnected)
     }
 
     /// Waits for slots for at most `most` values; `None` if waiting is useless.

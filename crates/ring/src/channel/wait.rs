@@ -72,19 +72,19 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// before it checks.
     #[inline(never)]
     pub(super) fn gathered_from(&self, from: u64) -> u64 {
-        self.arrivals.look_again(from, self.slots.capacity(), || self.producers.completed(from))
+        self.arrivals.check_again(from, self.slots.capacity(), || self.producers.completed(from))
     }
 
     /// Waits until there is a value to claim.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_value(&self, hand: &C::Hand, deadline: Option<Instant>) -> Result<(), RecvTimeoutError> {
-        let look = || self.value_or_closed(hand);
+        let check = || self.value_or_closed(hand);
         // With many receivers, the number of values decides whether another receiver must be woken, so a full check is
         // needed.
-        let glance = || if C::MANY { look() } else { self.first_or_closed(hand) };
+        let quick_check = || if C::MANY { check() } else { self.first_or_closed(hand) };
         let starved = || self.free_space.starved(|| self.len());
-        let found = self.arrivals.wait(deadline, !C::MANY, || self.consumers.claimed(), starved, look, glance);
+        let found = self.arrivals.wait(deadline, !C::MANY, || self.consumers.claimed(), starved, check, quick_check);
         found.unwrap_or(Err(RecvTimeoutError::Timeout))
     }
 

@@ -76,13 +76,18 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     /// Like [`consume`](Self::consume), for a consumer that would otherwise wait: it may let events gather first.
     fn consume_gathered(&self, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         let core = &*self.core;
-        let look = |from| core.arrivals.look_again(from, core.slots.capacity(), || self.free_until(from));
-        self.consume_of(u64::MAX, look, handle)
+        let frontier = |from| core.arrivals.check_again(from, core.slots.capacity(), || self.free_until(from));
+        self.consume_of(u64::MAX, frontier, handle)
     }
 
-    /// Consumes the events that `look` finds.
-    fn consume_of(&self, most: u64, look: impl Fn(u64) -> u64, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
-        let Some(batch) = self.party.own.claim(&self.hand, 1, most.min(self.max_batch), look) else { return 0 };
+    /// Consumes the events that are available according to `frontier`.
+    fn consume_of(
+        &self,
+        most: u64,
+        frontier: impl Fn(u64) -> u64,
+        mut handle: impl FnMut(&UnsafeCell<E>, Place),
+    ) -> u64 {
+        let Some(batch) = self.party.own.claim(&self.hand, 1, most.min(self.max_batch), frontier) else { return 0 };
         if batch.is_empty() {
             // There are events, but the caller asked for none.
             return 0;
@@ -106,7 +111,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     }
 
     /// Whether there is an event to consume, or the end has come; `None` if neither.
-    fn look(&self) -> Option<Waited> {
+    fn check(&self) -> Option<Waited> {
         let core = &*self.core;
         match self.available() {
             0 if core.has_producers() => None,
@@ -133,23 +138,23 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 
     /// Waits until there is an event to consume.
     pub(super) fn wait(&self, deadline: Option<Instant>) -> Waited {
-        let look = || self.look();
+        let check = || self.check();
         self.core
             .arrivals
-            .wait(deadline, false, || self.party.own.claimed(), || self.core.starved(), look, look)
+            .wait(deadline, false, || self.party.own.claimed(), || self.core.starved(), check, check)
             .unwrap_or(Waited::TimedOut)
     }
 
     /// Whether there is an event to consume, without waiting.
     pub(super) fn peek(&self) -> Waited {
-        self.look().unwrap_or(Waited::TimedOut)
+        self.check().unwrap_or(Waited::TimedOut)
     }
 
     /// Waits as a task until there is an event to consume.
     pub(super) async fn wait_async(&mut self) -> Waited {
         let core = Arc::clone(&self.core);
         // The borrow is exclusive, so the future may move to another thread with the consumer.
-        core.arrivals.notifier.wait_async(|| (), move || self.look()).await
+        core.arrivals.notifier.wait_async(|| (), move || self.check()).await
     }
 
     /// Handles all events until the end or a panic of `handle`, and returns the panic. The consumer leaves before

@@ -42,12 +42,12 @@ impl Sleeper {
         self.0.increment();
     }
 
-    /// Sleeps until `look` returns a value; `None` if the deadline passes first.
-    pub(super) fn sleep<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+    /// Sleeps until `check` returns a value; `None` if the deadline passes first.
+    pub(super) fn sleep<R>(&self, deadline: Option<Instant>, mut check: impl FnMut() -> Option<R>) -> Option<R> {
         loop {
             let limit = MAX_SLEEP.map(|longest| Instant::now() + longest);
             let until = [deadline, limit].into_iter().flatten().min();
-            let found = self.0.wait_for_with(&mut look, until, POLICY);
+            let found = self.0.wait_for_with(&mut check, until, POLICY);
             if found.is_some() || until == deadline {
                 return found;
             }

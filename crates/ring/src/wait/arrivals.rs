@@ -2,16 +2,16 @@
 //!
 //! **A consumer that sleeps for each event stays registered.** Registering takes a heavy fence, which interrupts the
 //! current sender, takes a system call of its own, and makes the following wake-up slower: 1.3 times as long as a bare
-//! futex takes, instead of 1.0 to 1.1. So a consumer that has given up looking, and is the only waiter of its ring,
+//! futex takes, instead of 1.0 to 1.1. So a consumer that has stopped polling, and is the only waiter of its ring,
 //! does not unregister when it wakes up. A sender may then notify an awake consumer, which costs 3 ns. The registration
-//! ends as soon as two events have gathered, or looking helps.
+//! ends as soon as two events have gathered, or polling helps.
 
 // This is the standard type in a model, too: only one thread reads and writes it.
 use std::sync::atomic::{AtomicBool as OwnBool, Ordering};
 use std::time::Instant;
 
 use super::notifier::SharedNotifier;
-use super::spin::{AdaptiveSpin, Looked};
+use super::spin::{AdaptiveSpin, PollOutcome};
 use super::{WaitStrategy, cost};
 use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, AtomicU32, fence};
@@ -23,13 +23,13 @@ pub(crate) struct Arrivals {
     pub(crate) notifier: SharedNotifier,
     /// Whether all registered waiters wait for the same events: then one waiter is woken per event. The waiters of a
     /// [`WaitSet`](super::WaitSet) wait for different rings, and those of most graphs for different consumers, so all
-    /// of them must look.
+    /// of them must check.
     interchangeable: AtomicBool,
     /// Whether the only waiter stays registered although it may be awake. Only that waiter writes it; with several
     /// waiters it stays false.
     stays_registered: OwnBool,
-    /// The number of interchangeable waiters that look.
-    lookers: CachePadded<AtomicU32>,
+    /// The number of interchangeable waiters that poll.
+    pollers: CachePadded<AtomicU32>,
     spin: AdaptiveSpin,
 }
 
@@ -41,7 +41,7 @@ impl Arrivals {
             notifier: set.unwrap_or_default(),
             interchangeable: AtomicBool::new(interchangeable),
             stays_registered: OwnBool::new(false),
-            lookers: CachePadded(AtomicU32::new(0)),
+            pollers: CachePadded(AtomicU32::new(0)),
             spin: AdaptiveSpin::new(strategy),
         }
     }
@@ -65,7 +65,7 @@ impl Arrivals {
     }
 
     /// Wakes one waiter per event, or all waiters if they are not interchangeable. None is woken while an interchangeable
-    /// waiter looks: it finds an event, and [passes on](Self::pass_on) the rest.
+    /// waiter polls: it finds an event, and [passes on](Self::pass_on) the rest.
     ///
     /// The first *distinct* waiter, which waits for other events than the rest, may register while this call is in
     /// progress, and be woken in place of a waiter that could go on. Hence the second check. If the heavy fence with
@@ -76,9 +76,9 @@ impl Arrivals {
     #[inline(never)]
     pub(crate) fn wake(&self, events: usize) {
         if self.are_interchangeable() {
-            // Pairs with the fence in `stop_looking`: the looker that this load sees finds the event when it stops.
+            // Pairs with the fence in `stop_polling`: the poller that this load sees finds the event when it stops.
             fence(Ordering::SeqCst);
-            if self.lookers.load(Ordering::Relaxed) == 0 {
+            if self.pollers.load(Ordering::Relaxed) == 0 {
                 self.notifier.wake(events);
             }
             light();
@@ -121,9 +121,9 @@ impl Arrivals {
     /// Declares that from now on the waiters are not interchangeable. Must precede the registration of the first
     /// distinct waiter.
     ///
-    /// All waiters look once, which makes up for any [`pass_on`](Self::pass_on) that did nothing because of the flag.
+    /// All waiters check once, which makes up for any [`pass_on`](Self::pass_on) that did nothing because of the flag.
     /// The fence is for a thread that is waking a single waiter meanwhile: either its second check sees the flag, or
-    /// all waiters look after its event has arrived.
+    /// all waiters check after its event has arrived.
     pub(crate) fn become_distinct(&self) {
         self.set_distinct();
         heavy();
@@ -140,10 +140,10 @@ impl Arrivals {
         }
     }
 
-    /// Waits until `look` finds something; `None` if the deadline has passed and it still does not. Around a sleep it
-    /// calls `glance` instead, which need not find everything, but must be quick. Calls `starved` whenever it has
-    /// found nothing for as long as a wake-up takes, and before it sleeps or gives up. `alone` promises that no other thread ever
-    /// waits here; `claimed` tells how many events waiters of this kind have taken.
+    /// Waits until `check` finds something; `None` if the deadline has passed and it still does not. Around a sleep it
+    /// calls `quick_check` instead, which need not find everything, but must be quick. Calls `starved` whenever it has
+    /// found nothing for as long as a wake-up takes, and before it sleeps or gives up. `alone` promises that no other
+    /// thread ever waits here; `claimed` tells how many events waiters of this kind have taken.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<R>(
@@ -152,8 +152,8 @@ impl Arrivals {
         alone: bool,
         claimed: impl Fn() -> u64,
         starved: impl Fn(),
-        look: impl Fn() -> Option<R>,
-        glance: impl Fn() -> Option<R>,
+        check: impl Fn() -> Option<R>,
+        quick_check: impl Fn() -> Option<R>,
     ) -> Option<R> {
         let pace = self.spin.start();
         let sleeps_at_once = pace.sleeps_at_once();
@@ -161,20 +161,20 @@ impl Arrivals {
         let wake_up_ns = u64::from(cost::of_wake_up());
         let mut starved_ns = wake_up_ns;
         if is_interchangeable {
-            // Relaxed: a waker that misses this looker wakes a waiter.
-            self.lookers.fetch_add(1, Ordering::Relaxed);
+            // Relaxed: a waker that misses this poller wakes a waiter.
+            self.pollers.fetch_add(1, Ordering::Relaxed);
         }
         let leaves = |leaves: bool| {
             if is_interchangeable {
                 if leaves {
-                    self.stop_looking();
+                    self.stop_polling();
                 } else {
-                    self.lookers.fetch_add(1, Ordering::Relaxed);
+                    self.pollers.fetch_add(1, Ordering::Relaxed);
                 }
             }
         };
-        let looked = pace.look(deadline, leaves, |pace| {
-            let found = look();
+        let outcome = pace.poll(deadline, leaves, |pace| {
+            let found = check();
             if found.is_none() && pace.spent_ns() >= starved_ns {
                 starved_ns = pace.spent_ns() + wake_up_ns;
                 starved();
@@ -182,33 +182,33 @@ impl Arrivals {
             found
         });
         if is_interchangeable {
-            self.stop_looking();
+            self.stop_polling();
         }
-        match looked {
-            Looked::Found(found) => {
+        match outcome {
+            PollOutcome::Found(found) => {
                 self.unregister();
-                // Wakers have relied on this looker, so it looks for what they have left to it.
-                if is_interchangeable { look().or(Some(found)) } else { Some(found) }
+                // Wakers have relied on this poller, so it checks for what they have left to it.
+                if is_interchangeable { check().or(Some(found)) } else { Some(found) }
             }
-            Looked::TimedOut => {
+            PollOutcome::TimedOut => {
                 starved();
-                look()
+                check()
             }
-            Looked::GaveUp => {
+            PollOutcome::GaveUp => {
                 starved();
                 let began = cost::now_ns();
                 if sleeps_at_once {
                     self.spin.sleeps_at_once(began, self.notifier.woken().get());
                 }
                 let before = claimed();
-                // A waiter that no longer looks sleeps for each event, and saves a heavy fence per event by staying
+                // A waiter that no longer polls sleeps for each event, and saves a heavy fence per event by staying
                 // registered, if no other thread waits on the same notifier.
                 let found = if alone && self.are_interchangeable() && sleeps_at_once {
                     self.stay_registered();
-                    self.notifier.wait_registered(deadline, glance)
+                    self.notifier.wait_registered(deadline, quick_check)
                 } else {
                     self.unregister();
-                    self.notifier.wait(deadline, glance)
+                    self.notifier.wait(deadline, quick_check)
                 };
                 if !sleeps_at_once {
                     let now = cost::now_ns();
@@ -220,10 +220,10 @@ impl Arrivals {
         }
     }
 
-    /// Ends the look of an interchangeable waiter, which must look once more before it sleeps or leaves.
-    fn stop_looking(&self) {
-        self.lookers.fetch_sub(1, Ordering::Relaxed);
-        // Pairs with the fence in `wake`: the waiter sees the event of each waker that has seen it look.
+    /// Ends the polling of an interchangeable waiter, which must check once more before it sleeps or leaves.
+    fn stop_polling(&self) {
+        self.pollers.fetch_sub(1, Ordering::Relaxed);
+        // Pairs with the fence in `wake`: the waiter sees the event of each waker that has seen it poll.
         fence(Ordering::SeqCst);
     }
 
@@ -244,19 +244,19 @@ impl Arrivals {
         }
     }
 
-    /// Looks for the end of the arrived events, for a consumer that is through with all positions before `from` and may
+    /// Finds the end of the arrived events, for a consumer that is through with all positions before `from` and may
     /// wait. First lets events gather if they come in small portions.
     #[inline]
-    pub(crate) fn look_again(&self, from: u64, capacity: u64, look: impl FnOnce() -> u64) -> u64 {
+    pub(crate) fn check_again(&self, from: u64, capacity: u64, check: impl FnOnce() -> u64) -> u64 {
         self.spin.let_gather();
-        let until = look();
+        let until = check();
         if until > from {
             self.gathered(until - from, capacity);
         }
         until
     }
 
-    /// Records how many positions of `capacity` had gathered when the consumer looked.
+    /// Records how many positions of `capacity` had gathered when the consumer checked.
     pub(crate) fn gathered(&self, positions: u64, capacity: u64) {
         if positions > 1 {
             self.unregister();
@@ -277,11 +277,11 @@ mod tests {
         let has_slept = Cell::new(false);
         while !has_slept.get() {
             let soon = Instant::now() + Duration::from_millis(20);
-            let glance = || {
+            let quick_check = || {
                 has_slept.set(true);
                 None
             };
-            assert_eq!(arrivals.wait(Some(soon), alone, || 0, || (), || None::<()>, glance), None);
+            assert_eq!(arrivals.wait(Some(soon), alone, || 0, || (), || None::<()>, quick_check), None);
         }
     }
 
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_that_looks_again_unregisters() {
+    fn a_consumer_that_polls_again_unregisters() {
         for finds in [false, true] {
             let arrivals = Arrivals::new(WaitStrategy::Adaptive, None);
             (0..6).for_each(|_| arrivals.spin.slept(u64::MAX, 0));

@@ -4,10 +4,10 @@
 //! | --- | --- | --- |
 //! | a pause | one measurement, before the first wait | turning times into pauses |
 //! | a yield that lets no other thread run | the quickest yield so far | how long to spin before a yield |
-//! | a sleep and its wake-up | times from a waker's stamp to the sleeper's next instruction | how long to look before a sleep |
+//! | a sleep and its wake-up | times from a waker's stamp to the sleeper's next instruction | how long to poll before a sleep |
 //!
 //! All of this is advice: a lost update changes nothing but the length of a wait. The atomics are the standard ones, in a
-//! model, too, and relaxed. In a model time stands still, and a waiter looks twice.
+//! model, too, and relaxed. In a model time stands still, and a waiter checks twice.
 
 use std::hint::spin_loop;
 use std::sync::LazyLock;

@@ -1,23 +1,24 @@
 //! Waiting for room in a full ring.
 //!
-//! **One producer looks, the others sleep in a line.** A ring is full because its consumers are slower than its producers
-//! are together, so a producer or two keep it filled. If all looked and yielded, a consumer that yields on the same core
+//! **One producer polls, the others sleep in a line.** A ring is full because its consumers are slower than its producers
+//! are together, so a producer or two keep it filled. If all polled and yielded, a consumer that yields on the same core
 //! would run only after all of them, and they would find no room. So a producer that finds the ring full while another one
-//! looks for room joins the [line](super::line).
+//! polls for room joins the [line](super::line).
 //!
-//! **Who wakes the first of the line**, each time one thread:
-//! - The looker, when its *turn* has ended: it wakes the first, and joins the line itself. A turn lasts some 30 sleeps, and
-//!   at least a millisecond where the consumers are quick, so handing over takes a small part of the time, and each
-//!   producer's wait is bounded by the turns before it.
-//! - The next completion, after a looker has looked for as long as a sleep costs and found nothing. Consumers are then
+//! **The first of the line is woken**, one thread at a time, by:
+//! - The polling producer, when its *turn* has ended: it wakes the first, and joins the line itself. A turn lasts some 30
+//!   sleeps, and at least a millisecond where the consumers are quick, so handing over takes a small part of the time, and
+//!   each producer's wait is bounded by the turns before it.
+//! - The next completion, after a producer has polled for as long as a sleep costs and found nothing. Consumers are then
 //!   slower than that, and a wake-up for each completion costs less than the work between.
 //! - A consumer that finds nothing for as long as a wake-up takes, or is about to sleep: no producer is at work, or too few.
-//! - A consumer that polls and finds nothing, if no producer looks. It wakes no second one before the first has come, whose
-//!   events it finds before it finds nothing again.
+//! - A consumer that uses the `try_` forms, at a call that finds nothing while no producer polls. It wakes no second producer
+//!   before the first is awake, and it finds the events of that one before it finds nothing again.
 //! - A producer that leaves the ring, and one whose deadline ends a wait for which it was woken.
 //!
-//! The waits of these rules are times that the process has measured, so they depend neither on the size of the ring nor on its
-//! events. Two rules do not measure: a turn's millisecond, and the poll, which may come too early for a producer at work.
+//! The times in these rules are ones that the process has measured, so they depend neither on the size of the ring nor on
+//! its events. There are two exceptions: the millisecond of a turn, and the `try_` call, which may wake a producer although
+//! another one is at work.
 //!
 //! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding nothing; the
 //! producer that was woken may need only one of many free slots. So each sleep is bounded: by the time that the producer
@@ -34,7 +35,7 @@ use millstream_sync::eventcount::Waited;
 
 use super::line::{Line, Place};
 use super::notifier::Notifier;
-use super::spin::{AdaptiveSpin, Looked, turn_has_ended};
+use super::spin::{AdaptiveSpin, PollOutcome, turn_has_ended};
 use super::{WaitStrategy, cost};
 use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, Ordering};
@@ -60,7 +61,7 @@ pub(crate) struct FreeSpace {
     /// The number of free positions for which a producer waits while it may expect more soon.
     portion: u64,
     spin: AdaptiveSpin,
-    looker: CachePadded<Looker>,
+    poller: CachePadded<PollingProducer>,
 }
 
 /// The places that a completion has freed.
@@ -80,9 +81,9 @@ struct Alarm {
     for_thread: advice::AtomicBool,
 }
 
-/// The producer that looks for room without sleeping.
+/// The producer that polls for room without sleeping.
 #[derive(Debug, Default)]
-struct Looker {
+struct PollingProducer {
     is_there: advice::AtomicBool,
     turn_began_ns: advice::AtomicU64,
     /// The number of waits in its turn.
@@ -97,7 +98,7 @@ impl FreeSpace {
             tasks: Notifier::new(),
             portion: (capacity / 4).max(1),
             spin: AdaptiveSpin::new(strategy),
-            looker: CachePadded(Looker::default()),
+            poller: CachePadded(PollingProducer::default()),
         }
     }
 
@@ -174,10 +175,10 @@ impl FreeSpace {
         }
     }
 
-    /// Called by a consumer that has polled and found nothing. Wakes a producer unless one looks or was just woken.
+    /// Called by a consumer whose `try_` call found nothing. Wakes a producer unless one polls or was just woken.
     #[inline]
     pub(crate) fn found_nothing(&self) {
-        if self.line.len() > 0 && !self.looker.is_there.load(Ordering::Relaxed) && !self.line.is_waking() {
+        if self.line.len() > 0 && !self.poller.is_there.load(Ordering::Relaxed) && !self.line.is_waking() {
             self.line.wake_first();
         }
     }
@@ -193,19 +194,19 @@ impl FreeSpace {
         self.tasks.wake(usize::MAX);
     }
 
-    /// Waits until `look(n)` finds something, for a suitable number of free positions `n`; `None` if the deadline has
-    /// passed and `look(1)` finds nothing.
+    /// Waits until `check(n)` finds something, for a suitable number of free positions `n`; `None` if the deadline has
+    /// passed and `check(1)` finds nothing.
     #[cold]
     #[inline(never)]
-    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut(u64) -> Option<R>) -> Option<R> {
+    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, mut check: impl FnMut(u64) -> Option<R>) -> Option<R> {
         let mut sleeper: Option<(Place<'_>, Instant)> = None;
         let mut role = self.role();
         loop {
-            if role == Role::Looks {
-                match self.look_for_room(deadline, &mut look) {
-                    Looked::Found(found) => return Some(found),
-                    Looked::TimedOut => break,
-                    Looked::GaveUp => {}
+            if role == Role::Polls {
+                match self.poll_for_room(deadline, &mut check) {
+                    PollOutcome::Found(found) => return Some(found),
+                    PollOutcome::TimedOut => break,
+                    PollOutcome::GaveUp => {}
                 }
             }
             let (place, began) = sleeper.get_or_insert_with(|| (self.line.join(), Instant::now()));
@@ -213,20 +214,20 @@ impl FreeSpace {
             if role != Role::StandsBack {
                 self.set_alarm_for_thread();
             }
-            if let Some(found) = look(1) {
+            if let Some(found) = check(1) {
                 return Some(found);
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break;
             }
             let slept_ns = self.nap(place, *began, deadline);
-            if role == Role::Looks {
+            if role == Role::Polls {
                 self.gave_up(slept_ns);
             }
-            // A producer that wakes by itself has not been missed: it looks once, and sleeps on.
+            // A producer that wakes by itself was not forgotten: it checks once, and sleeps again.
             role = if place.was_woken() { self.role() } else { Role::Naps };
         }
-        let found = look(1);
+        let found = check(1);
         if found.is_none() && sleeper.is_some_and(|(place, _)| place.was_woken()) {
             self.line.wake_first();
         }
@@ -236,41 +237,41 @@ impl FreeSpace {
     /// Chooses the role of a producer that finds the ring full.
     fn role(&self) -> Role {
         if !self.spin.is_adaptive() {
-            return Role::Looks;
+            return Role::Polls;
         }
-        if self.looker.is_there.load(Ordering::Relaxed) {
+        if self.poller.is_there.load(Ordering::Relaxed) {
             return Role::StandsBack;
         }
         let is_queue = self.line.len() > 0;
-        // A looker that sleeps at once has no turn to give.
+        // A producer that sleeps at once does not poll, and has no turn to hand over.
         if !self.spin.start().sleeps_at_once() && (is_queue || self.spin.shares_core()) && self.turn_has_ended() {
             self.line.wake_first();
             return if is_queue { Role::StandsBack } else { Role::Naps };
         }
-        if self.looker.is_there.swap(true, Ordering::Relaxed) { Role::StandsBack } else { Role::Looks }
+        if self.poller.is_there.swap(true, Ordering::Relaxed) { Role::StandsBack } else { Role::Polls }
     }
 
     /// Whether the turn has ended; then the next one begins.
     fn turn_has_ended(&self) -> bool {
         let now_ns = cost::now_ns();
-        let began_ns = self.looker.turn_began_ns.load(Ordering::Relaxed);
-        let waits = self.looker.waits.load(Ordering::Relaxed) + 1;
+        let began_ns = self.poller.turn_began_ns.load(Ordering::Relaxed);
+        let waits = self.poller.waits.load(Ordering::Relaxed) + 1;
         let has_ended = turn_has_ended(now_ns.saturating_sub(began_ns), waits, u64::from(cost::of_sleep()));
         if has_ended {
-            self.looker.turn_began_ns.store(now_ns, Ordering::Relaxed);
+            self.poller.turn_began_ns.store(now_ns, Ordering::Relaxed);
         }
-        self.looker.waits.store(if has_ended { 0 } else { waits }, Ordering::Relaxed);
+        self.poller.waits.store(if has_ended { 0 } else { waits }, Ordering::Relaxed);
         has_ended && began_ns > 0
     }
 
-    /// Looks until there is room or reason to sleep.
-    fn look_for_room<R>(&self, deadline: Option<Instant>, mut look: impl FnMut(u64) -> Option<R>) -> Looked<R> {
+    /// Polls until there is room or reason to sleep.
+    fn poll_for_room<R>(&self, deadline: Option<Instant>, mut check: impl FnMut(u64) -> Option<R>) -> PollOutcome<R> {
         // At first only a whole portion will do, so that the producer does not take each slot the moment it is freed;
         // behind a slow consumer it takes what there is.
-        let looked =
-            self.spin.start().look(deadline, |_| (), |pace| look(if pace.gathers() { self.portion } else { 1 }));
-        self.looker.is_there.store(false, Ordering::Relaxed);
-        looked
+        let outcome =
+            self.spin.start().poll(deadline, |_| (), |pace| check(if pace.gathers() { self.portion } else { 1 }));
+        self.poller.is_there.store(false, Ordering::Relaxed);
+        outcome
     }
 
     /// Sleeps until the producer is woken, or for as long as it has waited since `began`, and longer the more producers
@@ -288,7 +289,7 @@ impl FreeSpace {
         awake_ns.saturating_sub(asleep_ns)
     }
 
-    /// Learns from the sleep of a producer that has looked, or would have.
+    /// Learns from the sleep of a producer that has polled, or was the one to poll.
     fn gave_up(&self, slept_ns: u64) {
         if !self.spin.is_adaptive() {
             return;
@@ -307,20 +308,20 @@ impl FreeSpace {
         }
     }
 
-    /// Waits as a task until `look` finds something.
-    pub(crate) async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.tasks.wait_async(|| self.set_alarm(), look).await
+    /// Waits as a task until `check` finds something.
+    pub(crate) async fn wait_async<R>(&self, check: impl FnMut() -> Option<R>) -> R {
+        self.tasks.wait_async(|| self.set_alarm(), check).await
     }
 }
 
-/// The part of a producer that finds the ring full.
+/// The role of a producer that finds the ring full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Looks for room, and then sleeps until the next completion.
-    Looks,
+    /// Polls for room, and then sleeps until the next completion.
+    Polls,
     /// Sleeps until the next completion.
     Naps,
-    /// Sleeps until it is its turn: another producer looks.
+    /// Sleeps until its turn comes: another producer polls.
     StandsBack,
 }
 
@@ -329,32 +330,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_producer_looks_and_the_others_stand_back_unless_the_strategy_forbids_sleep() {
+    fn one_producer_polls_and_the_others_stand_back_unless_the_strategy_forbids_sleep() {
         for (strategy, others) in [
             (WaitStrategy::Adaptive, Role::StandsBack),
-            (WaitStrategy::Yield, Role::Looks),
-            (WaitStrategy::Spin, Role::Looks),
+            (WaitStrategy::Yield, Role::Polls),
+            (WaitStrategy::Spin, Role::Polls),
         ] {
             let room = FreeSpace::new(strategy, 1024);
-            assert_eq!([room.role(), room.role(), room.role()], [Role::Looks, others, others]);
+            assert_eq!([room.role(), room.role(), room.role()], [Role::Polls, others, others]);
         }
     }
 
     #[test]
-    fn a_looker_hands_over_to_the_first_of_the_line_when_its_turn_has_ended() {
+    fn a_polling_producer_hands_over_to_the_first_of_the_line_when_its_turn_has_ended() {
         let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
         let [first, second] = [(); 2].map(|()| room.line.join());
         let soon = cost::now_ns() + 3_600_000_000_000;
-        room.looker.turn_began_ns.store(soon, Ordering::Relaxed);
-        assert_eq!(room.role(), Role::Looks, "a turn was cut short");
-        room.looker.is_there.store(false, Ordering::Relaxed);
-        room.looker.turn_began_ns.store(1, Ordering::Relaxed);
+        room.poller.turn_began_ns.store(soon, Ordering::Relaxed);
+        assert_eq!(room.role(), Role::Polls, "a turn was cut short");
+        room.poller.is_there.store(false, Ordering::Relaxed);
+        room.poller.turn_began_ns.store(1, Ordering::Relaxed);
         while !turn_has_ended(cost::now_ns() - 1, 1, u64::from(cost::of_sleep())) {
             std::thread::yield_now();
         }
         assert_eq!(room.role(), Role::StandsBack);
         assert!(first.was_woken() && !second.was_woken());
-        assert_eq!(room.role(), Role::Looks, "the next turn has not begun");
+        assert_eq!(room.role(), Role::Polls, "the next turn has not begun");
     }
 
     #[test]
@@ -386,13 +387,13 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_that_finds_nothing_wakes_one_producer_at_a_time_and_none_while_one_looks() {
+    fn a_try_call_that_finds_nothing_wakes_one_producer_and_none_while_one_polls() {
         let room = FreeSpace::new(WaitStrategy::Adaptive, 1024);
         let [first, second] = [(); 2].map(|()| room.line.join());
-        room.looker.is_there.store(true, Ordering::Relaxed);
+        room.poller.is_there.store(true, Ordering::Relaxed);
         room.found_nothing();
         assert!(!first.was_woken());
-        room.looker.is_there.store(false, Ordering::Relaxed);
+        room.poller.is_there.store(false, Ordering::Relaxed);
         room.found_nothing();
         room.found_nothing();
         assert!(first.was_woken() && !second.was_woken(), "a second producer was woken before the first was awake");

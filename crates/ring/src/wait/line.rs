@@ -1,6 +1,6 @@
 //! A line of sleeping threads, in the order in which they came.
 //!
-//! A sleeper keeps its place while it looks by itself now and then, and when it was woken but found no room. So no thread
+//! A sleeper keeps its place when it wakes by itself to check for room, and when it was woken but found none. So no thread
 //! waits for longer than those before it take, which an event count does not promise: there a thread that wakes for a moment
 //! goes to the end.
 

@@ -4,7 +4,7 @@
 //! each event of a ring with many producers. So waiters register in a word of their own, and a notifying thread only
 //! reads it.
 //!
-//! That read comes after the notifying thread's own write (a completed position); the waiter's look for completed
+//! That read comes after the notifying thread's own write (a completed position); the waiter's check for completed
 //! positions comes after its write (its registration). Unless each thread has a full fence between the two, both may
 //! miss the other. The notifying thread's fence is the light one, free on x86-64 Linux; the waiter's is the heavy one,
 //! as it is about to sleep anyway. Then either the notifying thread sees the waiter and increments the count, or the
@@ -58,7 +58,7 @@ impl Notifier {
         self.words.waiters.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes at most `most` sleeping waiters. Every waiter that looks afterwards sees everything the caller wrote
+    /// Wakes at most `most` sleeping waiters. Every waiter that checks afterwards sees everything the caller wrote
     /// before.
     #[cold]
     pub(crate) fn wake(&self, most: usize) {
@@ -100,26 +100,26 @@ impl Notifier {
         drop(Registration { notifier: self });
     }
 
-    /// Sleeps until `look` finds something; `None` if the deadline has passed and it still does not.
-    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, look: impl FnMut() -> Option<R>) -> Option<R> {
-        self.register().wait(deadline, look)
+    /// Sleeps until `check` finds something; `None` if the deadline has passed and it still does not.
+    pub(crate) fn wait<R>(&self, deadline: Option<Instant>, check: impl FnMut() -> Option<R>) -> Option<R> {
+        self.register().wait(deadline, check)
     }
 
     /// The same for a waiter that [stays registered](Self::stay_registered).
-    pub(crate) fn wait_registered<R>(&self, deadline: Option<Instant>, look: impl FnMut() -> Option<R>) -> Option<R> {
-        std::mem::ManuallyDrop::new(Registration { notifier: self }).wait(deadline, look)
+    pub(crate) fn wait_registered<R>(&self, deadline: Option<Instant>, check: impl FnMut() -> Option<R>) -> Option<R> {
+        std::mem::ManuallyDrop::new(Registration { notifier: self }).wait(deadline, check)
     }
 
-    /// Waits as a task until `look` finds something. `announce` tells notifying threads of the task if they do not
+    /// Waits as a task until `check` finds something. `announce` tells notifying threads of the task if they do not
     /// check this notifier itself.
-    pub(crate) async fn wait_async<R>(&self, announce: impl FnOnce(), mut look: impl FnMut() -> Option<R>) -> R {
+    pub(crate) async fn wait_async<R>(&self, announce: impl FnOnce(), mut check: impl FnMut() -> Option<R>) -> R {
         let registration = self.register_unfenced();
         announce();
         heavy();
         loop {
-            // First the snapshot, then the look, as for a thread.
+            // First the snapshot, then the check, as for a thread.
             let key = registration.key();
-            if let Some(found) = look() {
+            if let Some(found) = check() {
                 return found;
             }
             registration.notifier.words.count.wait_async(key).await;
@@ -140,20 +140,20 @@ pub(crate) struct Registration<'a> {
 }
 
 impl Registration<'_> {
-    fn wait<R>(&self, deadline: Option<Instant>, mut look: impl FnMut() -> Option<R>) -> Option<R> {
+    fn wait<R>(&self, deadline: Option<Instant>, mut check: impl FnMut() -> Option<R>) -> Option<R> {
         loop {
-            // The snapshot comes before the look, so an event after the look changes the count and ends the sleep.
+            // The snapshot comes before the check, so an event after the check changes the count and ends the sleep.
             let key = self.key();
-            if let Some(found) = look() {
+            if let Some(found) = check() {
                 return Some(found);
             }
             if self.sleep(key, deadline) == Waited::TimedOut {
-                return look();
+                return check();
             }
         }
     }
 
-    /// A snapshot of the count, which the waiter takes before it looks.
+    /// A snapshot of the count, which the waiter takes before it checks.
     pub(crate) fn key(&self) -> Key {
         self.notifier.words.count.snapshot()
     }

@@ -8,7 +8,7 @@ use super::notifier::{Notifier, SharedNotifier};
 /// One event count for the arrivals of several rings.
 ///
 /// Rings made with the same set wake its waiters, whichever of them an event arrives in. There is no list of rings to
-/// go through: `look` asks the rings of interest to the caller, in the order it prefers.
+/// go through: `check` asks the rings of interest to the caller, in the order that the caller prefers.
 ///
 /// Its limits:
 /// - It has no strategy, and ignores those of its rings: its waiters sleep at once. That costs a few µs from an event
@@ -41,21 +41,21 @@ impl WaitSet {
         WaitSet { notifier: Arc::new(Notifier::new()) }
     }
 
-    /// Sleeps until `look` finds something; calls it again after each arrival.
+    /// Sleeps until `check` returns a value; calls it again after each arrival.
     ///
-    /// Blocks, and uses no CPU while nothing arrives. An arrival in any of the rings after a look ends the sleep. When
-    /// a ring is disconnected, `look` is called, too, and should notice.
-    pub fn wait<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.notifier.wait(None, look).expect("without a deadline only success ends the wait")
+    /// Blocks, and uses no CPU while nothing arrives. An arrival in any of the rings after a check ends the sleep. `check`
+    /// is also called when a ring is disconnected, and should notice that.
+    pub fn wait<R>(&self, check: impl FnMut() -> Option<R>) -> R {
+        self.notifier.wait(None, check).expect("without a deadline only success ends the wait")
     }
 
-    /// Sleeps until `look` finds something or the deadline has passed; `None` if it finds nothing even then.
-    pub fn wait_deadline<R>(&self, deadline: Instant, look: impl FnMut() -> Option<R>) -> Option<R> {
-        self.notifier.wait(Some(deadline), look)
+    /// Sleeps until `check` returns a value or the deadline has passed; `None` if it returns none even then.
+    pub fn wait_deadline<R>(&self, deadline: Instant, check: impl FnMut() -> Option<R>) -> Option<R> {
+        self.notifier.wait(Some(deadline), check)
     }
 
-    /// Waits as a task until `look` finds something.
-    pub async fn wait_async<R>(&self, look: impl FnMut() -> Option<R>) -> R {
-        self.notifier.wait_async(|| (), look).await
+    /// Waits as a task until `check` returns a value.
+    pub async fn wait_async<R>(&self, check: impl FnMut() -> Option<R>) -> R {
+        self.notifier.wait_async(|| (), check).await
     }
 }

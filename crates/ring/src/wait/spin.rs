@@ -1,4 +1,4 @@
-//! The spin policy: how a thread looks before it sleeps, and for how long.
+//! The spin policy: how a thread polls before it sleeps, and for how long.
 
 // These are the standard types in a model, too: advice orders nothing, and exploring its values reveals nothing.
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::primitive::pause;
 /// By how much gathering may delay an event, or a producer that waits for room.
 const GATHERING_NS: u32 = 1_600;
 
-/// A waiter whose time to look was halved this often sleeps at once.
+/// A waiter whose time to poll was halved this often sleeps at once.
 const MAX_HALVINGS: u32 = 5;
 
 /// A yield that takes this many times a quick one has let another thread run.
@@ -32,11 +32,11 @@ pub(super) struct AdaptiveSpin {
 /// All of this is advice: a race loses a part of it and nothing else.
 #[derive(Debug, Default)]
 struct Advice {
-    /// How often the time to look was halved since looking last helped.
+    /// How often the time to poll was halved since polling last helped.
     halvings: AtomicU32,
-    /// The number of pauses between looks, less one.
+    /// The number of pauses between checks, less one.
     gap: AtomicU32,
-    /// When a waiter that has given up looking last fell asleep.
+    /// When a waiter that no longer polls last fell asleep.
     asleep_ns: AtomicU64,
     /// The time of the last yield. If it has let another thread run, waiters share their cores.
     yield_ns: AtomicU64,
@@ -101,13 +101,13 @@ impl AdaptiveSpin {
         Pace { spin: self, budget_ns: self.budget_ns(), spent_ns: 0 }
     }
 
-    /// For how long a waiter looks.
+    /// For how long a waiter polls.
     fn budget_ns(&self) -> u64 {
         match self.strategy {
             WaitStrategy::Spin | WaitStrategy::Yield => u64::MAX,
             WaitStrategy::Block => 0,
             WaitStrategy::Adaptive => match self.advice.halvings.load(Ordering::Relaxed) {
-                // Looking has not helped for some time, so events are far apart, and the thread sleeps at once: it is
+                // Polling has not helped for some time, so events are far apart, and the thread sleeps at once: it is
                 // woken soonest if it is already asleep when one comes.
                 MAX_HALVINGS.. => 0,
                 halvings => u64::from(cost::of_sleep() >> halvings).max(1),
@@ -116,35 +116,35 @@ impl AdaptiveSpin {
     }
 
     /// Records that a wait ended without sleep, or that its sleep was not worth it.
-    fn looking_helps(&self) {
+    fn polling_helps(&self) {
         let halvings = self.advice.halvings.load(Ordering::Relaxed);
         if halvings > 0 {
             self.advice.halvings.store(halvings - 1, Ordering::Relaxed);
         }
     }
 
-    /// Learns from a sleep after a look, while other waiters took `events`.
+    /// Learns from a sleep after polling that found nothing. Other waiters took `events` during the sleep.
     pub(super) fn slept(&self, took_ns: u64, events: u64) {
         if took_ns < Self::short_ns() {
-            self.looking_helps();
+            self.polling_helps();
         } else if took_ns / events.saturating_add(1) > u64::from(cost::of_sleep()) {
             let halvings = self.advice.halvings.load(Ordering::Relaxed);
             self.advice.halvings.store((halvings + 1).min(MAX_HALVINGS), Ordering::Relaxed);
         }
     }
 
-    /// Learns from the last sleep that began without a look, if a waker ended it at `woken_ns`. A thread that has slept has
+    /// Learns from the last sleep that began without polling, if a waker ended it at `woken_ns`. A thread that has slept has
     /// neither the clock's code nor its data in its caches, so it reads the clock before the next sleep, when nothing waits
     /// for it.
     pub(super) fn sleeps_at_once(&self, now_ns: u64, woken_ns: u64) {
         let before = self.advice.asleep_ns.load(Ordering::Relaxed);
         self.advice.asleep_ns.store(now_ns, Ordering::Relaxed);
         if before > 0 && (before..before + u64::from(cost::of_sleep())).contains(&woken_ns) {
-            self.looking_helps();
+            self.polling_helps();
         }
     }
 
-    /// A shorter sleep than this was not worth it: its event came within the time to look.
+    /// A shorter sleep than this was not worth it: its event came within the time to poll.
     fn short_ns() -> u64 {
         u64::from(cost::of_sleep() + cost::of_wake_up())
     }
@@ -179,19 +179,19 @@ impl AdaptiveSpin {
 #[derive(Debug)]
 pub(super) struct Pace<'a> {
     spin: &'a AdaptiveSpin,
-    /// For how long the waiter looks.
+    /// For how long the waiter polls.
     budget_ns: u64,
-    /// For how long it has looked. A yield counts as a quick one, however long other threads ran.
+    /// For how long it has polled. A yield counts as a quick one, however long other threads ran.
     spent_ns: u64,
 }
 
 impl Pace<'_> {
-    /// Whether the waiter sleeps without a single look.
+    /// Whether the waiter sleeps without a single check.
     pub(super) fn sleeps_at_once(&self) -> bool {
         self.budget_ns == 0
     }
 
-    /// Nanoseconds for which the waiter has looked.
+    /// Nanoseconds for which the waiter has polled.
     pub(super) fn spent_ns(&self) -> u64 {
         self.spent_ns
     }
@@ -201,29 +201,29 @@ impl Pace<'_> {
         self.spent_ns < u64::from(GATHERING_NS)
     }
 
-    /// Looks until there is something, the deadline has passed, or it is time to sleep.
+    /// Polls until `check` finds something, the deadline has passed, or it is time to sleep.
     ///
     /// A partner that runs needs only pauses; one that does not run needs the core. So the waiter pauses for as long as a
     /// yield takes, and yields. While its yields let other threads run, it does nothing but yield; after one that took a turn
-    /// it does nothing but pause. Before a yield that may last longer than a sleep it calls `leaves(true)` and looks, and
+    /// it does nothing but pause. Before a yield that may last longer than a sleep it calls `leaves(true)` and checks, and
     /// after it `leaves(false)`.
-    pub(super) fn look<R>(
+    pub(super) fn poll<R>(
         mut self,
         deadline: Option<Instant>,
         mut leaves: impl FnMut(bool),
-        mut look: impl FnMut(&Self) -> Option<R>,
-    ) -> Looked<R> {
+        mut check: impl FnMut(&Self) -> Option<R>,
+    ) -> PollOutcome<R> {
         let gap = self.spin.advice.gap.load(Ordering::Relaxed) + 1;
         let most = cost::pauses_in(GATHERING_NS);
         while self.spent_ns < self.budget_ns {
             let yields = self.spin.yields();
             if !yields || !self.spin.shares_core() {
                 let spin_ns = u64::from(cost::of_yield()).min(self.budget_ns - self.spent_ns);
-                // Each look takes the line that the partner writes, so looks become rarer.
+                // Each check takes the cache line that the partner writes, so checks become rarer.
                 let (mut gap, mut left) = (gap, cost::pauses_in(spin_ns as u32));
                 while left > 0 {
                     (0..gap).for_each(|_| pause());
-                    if let Some(found) = look(&self) {
+                    if let Some(found) = check(&self) {
                         return self.found(found);
                     }
                     left = left.saturating_sub(gap);
@@ -235,7 +235,7 @@ impl Pace<'_> {
                 let leaves_core = self.spin.loses_core();
                 if leaves_core {
                     leaves(true);
-                    if let Some(found) = look(&self) {
+                    if let Some(found) = check(&self) {
                         leaves(false);
                         return self.found(found);
                     }
@@ -246,26 +246,26 @@ impl Pace<'_> {
                 }
                 self.spin.yielded(yielded_ns);
                 self.spent_ns += u64::from(cost::of_yield());
-                if let Some(found) = look(&self) {
+                if let Some(found) = check(&self) {
                     return self.found(found);
                 }
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Looked::TimedOut;
+                return PollOutcome::TimedOut;
             }
         }
-        Looked::GaveUp
+        PollOutcome::GaveUp
     }
 
-    fn found<R>(&self, found: R) -> Looked<R> {
-        self.spin.looking_helps();
-        Looked::Found(found)
+    fn found<R>(&self, found: R) -> PollOutcome<R> {
+        self.spin.polling_helps();
+        PollOutcome::Found(found)
     }
 }
 
-/// The outcome of looking.
+/// The outcome of polling.
 #[derive(Debug)]
-pub(super) enum Looked<R> {
+pub(super) enum PollOutcome<R> {
     Found(R),
     TimedOut,
     /// It is time to sleep.
@@ -301,24 +301,24 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_looks_for_some_time_and_gives_up_or_ends_at_its_deadline() {
+    fn a_waiter_polls_for_some_time_and_gives_up_or_ends_at_its_deadline() {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
-        let mut looks = 0;
-        let looked = spin.start().look(
+        let mut checks = 0;
+        let outcome = spin.start().poll(
             None,
             |_| (),
             |_| -> Option<()> {
-                looks += 1;
+                checks += 1;
                 None
             },
         );
-        assert!(matches!(looked, Looked::GaveUp) && looks > 0, "{looks} looks");
+        assert!(matches!(outcome, PollOutcome::GaveUp) && checks > 0, "{checks} checks");
         let past = Instant::now();
-        assert!(matches!(spin.start().look(Some(past), |_| (), |_| None::<()>), Looked::TimedOut));
+        assert!(matches!(spin.start().poll(Some(past), |_| (), |_| None::<()>), PollOutcome::TimedOut));
     }
 
     #[test]
-    fn a_waiter_whose_sleeps_are_long_stops_looking_until_one_is_short() {
+    fn a_waiter_whose_sleeps_are_long_stops_polling_until_one_is_short() {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
         (0..6).for_each(|_| spin.slept(u64::from(cost::of_sleep()) * 50, 100));
         assert!(!spin.start().sleeps_at_once(), "a sleeper whose events others took has learnt from it");
@@ -329,12 +329,12 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_sleeps_at_once_looks_again_when_events_come_in_quick_succession() {
+    fn a_waiter_that_sleeps_at_once_polls_again_when_events_come_in_quick_succession() {
         let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
         (0..6).for_each(|_| spin.slept(u64::MAX, 0));
         let second = 1_000_000_000;
         (1..10).for_each(|n| spin.sleeps_at_once(n * second, n * second - 1));
-        assert!(spin.start().sleeps_at_once(), "an event in a second made the waiter look");
+        assert!(spin.start().sleeps_at_once(), "an event in a second made the waiter poll");
         // The waiter worked for long on the event that came right after it had fallen asleep.
         spin.sleeps_at_once(10 * second, 9 * second + 1);
         assert!(!spin.start().sleeps_at_once());
@@ -388,7 +388,7 @@ mod tests {
                     let comes = [0, budget + 1, budget + sleep, 100 * sleep][wait as usize];
                     best += comes.min(sleep) as f64 / sleep as f64;
                     if comes <= budget && budget > 0 {
-                        spin.looking_helps();
+                        spin.polling_helps();
                         ours += comes as f64 / sleep as f64;
                     } else {
                         if budget == 0 {
