@@ -137,6 +137,7 @@ fn needed(op: &OpSpec, raised: bool) -> u64 {
         | OpSpec::Blake3
         | OpSpec::Sha256
         | OpSpec::Zstd { .. }
+        | OpSpec::Gzip { .. }
         | OpSpec::Parse { .. }
         | OpSpec::Split(_)
         | OpSpec::Gather(_)

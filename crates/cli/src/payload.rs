@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::{GzEncoder, MultiGzDecoder};
 use millstream_flow::{Cx, Failure};
 use zstd::stream::read::{Decoder, Encoder};
 
@@ -72,13 +74,17 @@ struct Opened {
 /// The transformation of a stream's bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Coding {
-    /// Compresses at this level.
+    /// Compresses with zstd at this level.
     Compress(i32),
-    /// Decompresses; windows larger than two to this power are refused.
+    /// Decompresses what zstd has compressed; windows larger than two to this power are refused.
     Decompress {
         /// The power.
         window_log: u32,
     },
+    /// Compresses with gzip at this level.
+    Gzip(u32),
+    /// Decompresses what gzip has compressed.
+    Gunzip,
 }
 
 impl Default for Payload {
@@ -343,6 +349,8 @@ impl Stream {
                     decoder.window_log_max(window_log)?;
                     Box::new(decoder)
                 }
+                Coding::Gzip(level) => Box::new(GzEncoder::new(reader, Compression::new(level))),
+                Coding::Gunzip => Box::new(MultiGzDecoder::new(reader)),
             };
             len = None;
         }
@@ -354,7 +362,8 @@ impl Stream {
         if let Some(unread) = error.get_ref().and_then(|inner| inner.downcast_ref::<Unread>()) {
             return io_failure("read", &unread.path, &unread.error);
         }
-        let decompresses = self.codings.iter().any(|coding| matches!(coding, Coding::Decompress { .. }));
+        let decompresses =
+            self.codings.iter().any(|coding| matches!(coding, Coding::Decompress { .. } | Coding::Gunzip));
         Failure::permanent(format!("cannot {}: {error}", if decompresses { "decompress" } else { "compress" }))
     }
 }

@@ -180,6 +180,7 @@ fn sizes_times_and_rates_are_checked() {
         &["which has no unit", "write \"64MiB\", or \"64B\" for bytes"],
     );
     says(&flow("", "", "op = \"zstd\"\nlevel = 99"), &["`level` is 99; the most is 22"]);
+    says(&flow("", "", "op = \"gzip\"\nlevel = 10"), &["`level` is 10; the most is 9"]);
 }
 
 #[test]
@@ -286,6 +287,8 @@ fn an_op_on_a_payload_that_units_may_not_have_is_refused() {
         "op = \"sha256\"",
         "op = \"zstd\"",
         "op = \"zstd\"\nmode = \"decompress\"",
+        "op = \"gzip\"",
+        "op = \"gzip\"\nmode = \"decompress\"",
         "op = \"write\"\npath = \"x/{rel}\"",
         "op = \"check\"\nfield = \"size\"\nequals = \"5\"",
         "op = \"parse\"",
@@ -487,6 +490,7 @@ fn a_mistake_is_not_reported_twice() {
     one(&filter("{ text = \"{line}\", equals = 3 }"), "`equals` takes a string, not an integer");
     one(&filter("{ txt = \"x\" }"), "a condition is missing");
     one(&flow("", "", "op = \"zstd\"\nmode = \"compres\"\nlevel = 3"), "`mode` cannot be \"compres\"");
+    one(&flow("", "", "op = \"gzip\"\nmode = \"gunzip\"\nmax_bytes = \"1MiB\""), "`mode` cannot be \"gunzip\"");
     one(&flow("", "", "op = \"exec\"\nexec = \"wc\"\nstdin = \"null\"\ndir = \"x\""), "`exec` takes a program");
     one(&flow("", "net = { burst = 3 }", "op = \"read\"\nneeds = { net = 1 }"), "does not say how much there is");
     one(

@@ -7,8 +7,8 @@ use millstream_command::screen::shown;
 
 use super::error::{FlowError, Problem, Refusal};
 use super::model::{
-    Condition, ExecSpec, ExecStderr, ExecStdout, FlowFile, GatherBy, GatherSpec, HttpSpec, LinesFrom, MaxBytes, OpSpec,
-    SourceSpec, StageSpec, TextTest, ZstdMode,
+    Condition, ExecSpec, ExecStderr, ExecStdout, FlowFile, GatherBy, GatherSpec, GzipMode, HttpSpec, LinesFrom,
+    MaxBytes, OpSpec, SourceSpec, StageSpec, TextTest, ZstdMode,
 };
 use super::template::{Field, Template};
 
@@ -141,7 +141,8 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
         OpSpec::Filter { when } => condition_templates(when, templates),
         OpSpec::Unique { by, .. } => templates.push(by),
         OpSpec::Check { equals, .. } => templates.push(equals),
-        OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
+        OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } }
+        | OpSpec::Gzip { mode: GzipMode::Decompress { max_bytes: Some(MaxBytes::Field(field)) } } => {
             templates.push(field);
         }
         OpSpec::Gather(GatherSpec { by, item, .. }) => {
@@ -153,6 +154,7 @@ fn op_templates<'a>(op: &'a mut OpSpec, templates: &mut Vec<&'a mut Template>) {
         OpSpec::Blake3
         | OpSpec::Sha256
         | OpSpec::Zstd { .. }
+        | OpSpec::Gzip { .. }
         | OpSpec::Parse { .. }
         | OpSpec::Stream { .. }
         | OpSpec::Split(_) => {}

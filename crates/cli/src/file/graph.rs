@@ -478,6 +478,7 @@ fn takes_payload(op: &OpSpec, walks: bool) -> bool {
         OpSpec::Blake3
         | OpSpec::Sha256
         | OpSpec::Zstd { .. }
+        | OpSpec::Gzip { .. }
         | OpSpec::Write { .. }
         | OpSpec::Print { .. }
         | OpSpec::Stream { .. } => true,

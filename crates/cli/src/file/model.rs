@@ -17,8 +17,8 @@ use std::time::Duration;
 
 pub(crate) use self::condition::{Bound, Condition, TextTest};
 pub(crate) use self::op::{
-    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, HttpSpec, MaxBytes, Method, OpSpec, ParseFormat,
-    ZstdMode,
+    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fresh, GzipMode, HttpSpec, MaxBytes, Method, OpSpec,
+    ParseFormat, ZstdMode,
 };
 pub(crate) use self::pieces::{Fold, GatherBy, GatherSpec, Reduce, SplitBy, SplitSpec};
 use super::error::{Problem, Refusal};

@@ -14,8 +14,10 @@ mod filter;
 pub(crate) mod gather;
 mod gathered;
 mod growing;
+mod gzip;
 #[cfg(feature = "http")]
 mod http;
+mod limit;
 pub(crate) mod line_file;
 mod moment;
 mod number;
@@ -157,6 +159,7 @@ pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn 
         OpSpec::Blake3 => Box::new(blake3::Blake3),
         OpSpec::Sha256 => Box::new(sha256::Sha256),
         OpSpec::Zstd { mode } => zstd::build(mode, most_in_memory),
+        OpSpec::Gzip { mode } => gzip::build(mode, most_in_memory),
         OpSpec::Exec(spec) => Box::new(exec::Exec::new(spec, around)?),
         #[cfg(feature = "http")]
         OpSpec::Http(spec) => match around.stand_ins {

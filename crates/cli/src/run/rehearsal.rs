@@ -422,6 +422,7 @@ impl Stage {
                 OpSpec::Blake3
                 | OpSpec::Sha256
                 | OpSpec::Zstd { .. }
+                | OpSpec::Gzip { .. }
                 | OpSpec::Parse { .. }
                 | OpSpec::Stream { .. }
                 | OpSpec::Check { .. },
@@ -505,7 +506,7 @@ impl Stage {
             OpSpec::Read { path, .. } => format!("{}, {}", shown_bytes(&path.render_known(record)), payload()),
             OpSpec::Blake3 => format!("blake3 {}…", hash(record.rare.blake3)),
             OpSpec::Sha256 => format!("sha256 {}…", hash(record.rare.sha256)),
-            OpSpec::Zstd { .. } | OpSpec::Stream { .. } => payload(),
+            OpSpec::Zstd { .. } | OpSpec::Gzip { .. } | OpSpec::Stream { .. } => payload(),
             OpSpec::Set { payload, fields } => {
                 let mut set: Vec<String> = fields
                     .iter()

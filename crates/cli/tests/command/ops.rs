@@ -354,3 +354,106 @@ fn a_program_that_gets_no_data_of_its_unit_is_warned_of() {
         assert!(!(out + &err).contains(warning), "{fed}");
     }
 }
+
+/// Compresses the files below `in`.
+fn packing(memory: &str) -> String {
+    format!(
+        r#"
+        memory = "{memory}"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "pack"
+        op = "gzip"
+        [[stage]]
+        name = "write"
+        op = "write"
+        path = "packed/{{rel}}.gz"
+        "#
+    )
+}
+
+/// Decompresses the files below `in` that end with `.gz`, and takes at most `max_bytes` of each.
+fn unpacking(memory: &str, max_bytes: &str) -> String {
+    format!(
+        r#"
+        name = "unpacking"
+        memory = "{memory}"
+        [source]
+        walk = "in"
+        [[stage]]
+        name = "read"
+        op = "read"
+        [[stage]]
+        name = "unpack"
+        op = "gzip"
+        mode = "decompress"
+        max_bytes = "{max_bytes}"
+        [[stage]]
+        name = "write"
+        op = "write"
+        path = "out/{{stem}}"
+        "#
+    )
+}
+
+#[test]
+fn gzip_and_the_program_of_that_name_read_what_the_other_has_made() {
+    let large: Vec<u8> = (0..1_500_000_u32).flat_map(|n| (n / 5).to_le_bytes()).collect();
+    let files: [(&str, &[u8]); 4] = [("empty", b""), ("small", b"hello"), ("large", &large), ("more", &large)];
+    for memory in ["1GiB", "1MiB"] {
+        let room = Room::new(&packing(memory));
+        fs::create_dir(room.path("in")).unwrap();
+        for (name, content) in files {
+            room.write(format!("in/{name}"), content);
+        }
+        ended(&room.run(&["run", "flow.toml"]), 0);
+        for (name, content) in files {
+            let packed = room.path(format!("packed/{name}.gz"));
+            let output = Command::new("gzip").arg("-dc").arg(packed).output().unwrap();
+            assert!(output.status.success() && output.stdout == content, "{name} with {memory}");
+            let packed = Command::new("gzip").arg("-c").arg(room.path(format!("in/{name}"))).output().unwrap();
+            room.write(format!("in/{name}.gz"), packed.stdout);
+            fs::remove_file(room.path(format!("in/{name}"))).unwrap();
+        }
+        room.write("flow.toml", unpacking(memory, "100MiB"));
+        ended(&room.run(&["run", "flow.toml"]), 0);
+        for (name, content) in files {
+            assert!(fs::read(room.path(format!("out/{name}"))).unwrap() == content, "{name} with {memory}");
+        }
+    }
+}
+
+#[test]
+fn what_gzip_cannot_decompress_is_a_dead_letter() {
+    let room = Room::new(&unpacking("1GiB", "4B"));
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/much.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xcbH\xcd\xc9\xc9\x07\0\x86\xa6\x106\x05\0\0\0");
+    room.write("in/text.gz", "text");
+    ended(&room.run(&["run", "flow.toml"]), 1);
+    let mut messages: Vec<String> =
+        room.json_lines("unpacking.dead-letters.jsonl").iter().map(|letter| letter["message"].to_string()).collect();
+    messages.sort();
+    assert_eq!(messages.len(), 2);
+    assert!(messages[0].contains("more than `max_bytes`, 4"), "{messages:?}");
+    assert!(messages[1].contains("cannot decompress"), "{messages:?}");
+    assert!(!room.path("out").exists());
+}
+
+#[test]
+fn a_dry_run_shows_what_gzip_makes_and_runs_nothing_on_an_unknown_payload() {
+    let room = Room::new(&packing("1GiB"));
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/zeros", vec![0; 100_000]);
+    let (out, _) = ended(&room.run(&["run", "flow.toml", "--dry-run"]), 0);
+    let size = out.lines().find_map(|line| line.trim().strip_prefix("pack ")).expect("a line of the stage").trim();
+    assert!(size.ends_with(" B") && out.contains("to packed/zeros.gz"), "{out}");
+    let through = "op = \"exec\"\nexec = [\"cat\"]\n[[stage]]\nname = \"pack\"\nop = \"gzip\"";
+    room.write("flow.toml", packing("1GiB").replace("op = \"gzip\"", through).replacen("\"pack\"", "\"cat\"", 1));
+    let (out, _) = ended(&room.run(&["run", "flow.toml", "--dry-run"]), 0);
+    assert!(out.contains("gzip of the result of cat, which is not known"), "{out}");
+    assert!(!room.path("packed").exists());
+}

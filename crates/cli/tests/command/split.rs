@@ -163,14 +163,16 @@ fn files_of_a_zip_archive_are_written_below_their_folder_alone() {
 fn a_zip_archive_may_be_larger_than_memory_and_be_compressed_itself() {
     let large: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
     let files: Vec<(&str, &[u8])> = vec![("one", &large), ("two", b"2"), ("three", &large)];
-    let compressed = "[[stage]]\nname = \"pack\"\nop = \"zstd\"\n";
-    for (memory, before) in [("4MiB", ""), ("1GiB", ""), ("4MiB", compressed), ("64MiB", compressed)] {
-        let unpack = format!("{before}[[stage]]\nname = \"unpack\"\nop = \"zstd\"\nmode = \"decompress\"\n");
-        let room = Room::new(&unpacking(memory, if before.is_empty() { "" } else { &unpack }));
+    for (memory, op) in
+        [("4MiB", ""), ("1GiB", ""), ("4MiB", "zstd"), ("64MiB", "zstd"), ("4MiB", "gzip"), ("64MiB", "gzip")]
+    {
+        let pack = format!("[[stage]]\nname = \"pack\"\nop = \"{op}\"\n");
+        let unpack = format!("{pack}[[stage]]\nname = \"unpack\"\nop = \"{op}\"\nmode = \"decompress\"\n");
+        let room = Room::new(&unpacking(memory, if op.is_empty() { "" } else { &unpack }));
         fs::create_dir(room.path("in")).unwrap();
         room.write("in/a.zip", zip(&files));
         ended(&room.run(&["run", "flow.toml"]), 0);
-        assert_eq!(fs::read(room.path("out/three")).unwrap(), large, "{memory} {before}");
+        assert_eq!(fs::read(room.path("out/three")).unwrap(), large, "{memory} {op}");
     }
 }
 

@@ -36,6 +36,11 @@ pub(crate) enum OpSpec {
         /// The direction.
         mode: ZstdMode,
     },
+    /// `gzip`: compresses or decompresses the payload.
+    Gzip {
+        /// The direction.
+        mode: GzipMode,
+    },
     /// `exec`: runs a program.
     Exec(ExecSpec),
     /// `http-get` and `http`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
@@ -110,6 +115,7 @@ impl OpSpec {
             Self::Blake3 => "blake3",
             Self::Sha256 => "sha256",
             Self::Zstd { .. } => "zstd",
+            Self::Gzip { .. } => "gzip",
             Self::Exec(_) => "exec",
             Self::Http(HttpSpec { method: Method::Get, .. }) => "http-get",
             Self::Http(_) => "http",
@@ -169,7 +175,11 @@ impl OpSpec {
     pub(crate) fn grows_payload(&self) -> bool {
         match self {
             Self::Http(spec) => spec.method != Method::Head,
-            Self::Read { .. } | Self::Zstd { .. } | Self::Set { payload: Some(_), .. } | Self::Stream { .. } => true,
+            Self::Read { .. }
+            | Self::Zstd { .. }
+            | Self::Gzip { .. }
+            | Self::Set { payload: Some(_), .. }
+            | Self::Stream { .. } => true,
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
             _ => false,
         }
@@ -336,7 +346,22 @@ pub(crate) enum ZstdMode {
     },
 }
 
-/// The `max_bytes` of a `zstd` stage.
+/// `mode` and `level` of the `gzip` op.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum GzipMode {
+    /// `mode = "compress"`, the default.
+    Compress {
+        /// 1 (fastest) to 9 (smallest); default 6.
+        level: u32,
+    },
+    /// `mode = "decompress"`.
+    Decompress {
+        /// The size of the largest content that is accepted; no limit if absent.
+        max_bytes: Option<MaxBytes>,
+    },
+}
+
+/// The `max_bytes` of a stage that decompresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MaxBytes {
     /// `"64MiB"`: the same for every unit.

@@ -2,8 +2,8 @@
 
 use super::super::error::Problem;
 use super::super::model::{
-    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fold, Fresh, GatherBy, GatherSpec, HttpSpec, MaxBytes,
-    Method, OpSpec, ParseFormat, Reduce, SplitBy, SplitSpec, ZstdMode,
+    CheckField, ExecSpec, ExecStderr, ExecStdin, ExecStdout, Fold, Fresh, GatherBy, GatherSpec, GzipMode, HttpSpec,
+    MaxBytes, Method, OpSpec, ParseFormat, Reduce, SplitBy, SplitSpec, ZstdMode,
 };
 use super::super::reader::{Entry, Section, Text};
 use super::super::suggest;
@@ -36,9 +36,9 @@ const MAX_STREAM: u64 = 1 << 30;
 const MAX_REDIRECTS: i64 = 1000;
 
 /// All ops, in the order in which help lists them.
-const OPS: [&str; 19] = [
-    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", EXEC, HTTP_GET, HTTP, FILTER, UNIQUE,
-    "parse", "set", "stream", "split", COPY, "gather",
+const OPS: [&str; 20] = [
+    "read", "write", "append", "print", "blake3", "sha256", "check", "zstd", "gzip", EXEC, HTTP_GET, HTTP, FILTER,
+    UNIQUE, "parse", "set", "stream", "split", COPY, "gather",
 ];
 
 /// Reads the op named by the stage's `op`.
@@ -83,6 +83,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
             Some(OpSpec::Check { field: field?, equals: equals? })
         }
         "zstd" => zstd(section),
+        "gzip" => gzip(section),
         EXEC => exec(section),
         HTTP_GET => http(section, Method::Get),
         HTTP => {
@@ -429,20 +430,32 @@ fn mode(entry: &Entry<'_>) -> Option<Template> {
     Some(template)
 }
 
-fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
+/// Whether `mode` is `"decompress"`. If the mode is unknown, the keys of both modes are accepted.
+fn decompresses(section: &mut Section<'_>) -> Option<bool> {
     let decompress = section.or("mode", false, |entry| entry.choice(&[("compress", false), ("decompress", true)]));
-    let Some(decompress) = decompress else {
-        // The mode is unknown, so the keys of both modes are accepted.
+    if decompress.is_none() {
         section.get("level");
         section.get("max_bytes");
-        return None;
-    };
-    if decompress {
+    }
+    decompress
+}
+
+fn zstd(section: &mut Section<'_>) -> Option<OpSpec> {
+    if decompresses(section)? {
         let max_bytes = section.optional("max_bytes", max_bytes)?;
         return Some(OpSpec::Zstd { mode: ZstdMode::Decompress { max_bytes } });
     }
     let level = section.or("level", 3, |entry| entry.integer(1..=22))?;
     Some(OpSpec::Zstd { mode: ZstdMode::Compress { level: i32::try_from(level).ok()? } })
+}
+
+fn gzip(section: &mut Section<'_>) -> Option<OpSpec> {
+    if decompresses(section)? {
+        let max_bytes = section.optional("max_bytes", max_bytes)?;
+        return Some(OpSpec::Gzip { mode: GzipMode::Decompress { max_bytes } });
+    }
+    let level = section.or("level", 6, |entry| entry.integer(1..=9))?;
+    Some(OpSpec::Gzip { mode: GzipMode::Compress { level: u32::try_from(level).ok()? } })
 }
 
 /// A size, or a field whose value is one.

@@ -164,6 +164,10 @@ impl<R: Read> Iterator for Members<R> {
             let unread = self.input.state().error.take();
             // The name of an archive's first file may begin with the same bytes, so this only explains an error.
             let senseless = || match compressor {
+                Some(op @ ("gzip" | "zstd")) => format!(
+                    "the archive is compressed: decompress it in a stage before, with `op = \"{op}\"` and \
+                     `mode = \"decompress\"`"
+                ),
                 Some(program) => {
                     format!("the archive is compressed: decompress it in a stage before, as `{program} -dc` does")
                 }

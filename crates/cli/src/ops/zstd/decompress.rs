@@ -12,6 +12,7 @@ use ::zstd::zstd_safe::{
 };
 use millstream_flow::{Cx, Failure};
 
+use super::super::limit::Limit;
 use super::super::{Op, growing};
 use super::reason;
 use crate::file::model::MaxBytes;
@@ -36,41 +37,9 @@ pub(super) struct Decompress {
     most_in_memory: u64,
 }
 
-/// The size of the largest content of one unit that is accepted.
-#[derive(Clone, Copy)]
-struct Limit(u64);
-
-impl Limit {
-    /// Refuses content that has this size, or has reached it already, if that is too large.
-    fn admit(self, size: u64) -> Result<(), Failure> {
-        if size <= self.0 {
-            return Ok(());
-        }
-        let message = format!("cannot decompress: the content has more than `max_bytes`, {}", self.0);
-        Err(Failure::permanent(message))
-    }
-}
-
 impl Decompress {
     pub(super) fn new(max_bytes: Option<MaxBytes>, most_in_memory: u64) -> Self {
         Self { max_bytes, most_in_memory }
-    }
-
-    fn limit(&self, record: &Record) -> Result<Limit, Failure> {
-        Ok(Limit(match &self.max_bytes {
-            None => u64::MAX,
-            Some(MaxBytes::Size(bytes)) => *bytes,
-            Some(MaxBytes::Field(field)) => {
-                let text = field.render(record).map_err(|error| Failure::from(error).to_permanent())?;
-                let number = str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
-                number.ok_or_else(|| {
-                    Failure::permanent(format!(
-                        "cannot decompress: `max_bytes` is `{field}`, which is `{}` here, not a number of bytes",
-                        text.escape_ascii()
-                    ))
-                })?
-            }
-        }))
     }
 }
 
@@ -84,7 +53,7 @@ impl Op for Decompress {
         if record.payload.is_empty() {
             return Err(Failure::permanent("cannot decompress: the payload is empty, not a zstd frame"));
         }
-        let (limit, held) = (self.limit(record)?, record.held());
+        let (limit, held) = (Limit::new(self.max_bytes.as_ref(), record)?, record.held());
         let made = match &record.payload {
             Payload::Bytes(packed) => self.in_memory(packed, limit, held, cx)?,
             Payload::Slice(packed) => self.in_memory(packed, limit, held, cx)?,
