@@ -489,7 +489,9 @@ fn takes_payload(op: &OpSpec, walks: bool) -> bool {
         OpSpec::Filter { when } => compares_content(when),
         // A unit of another source has a line, which `parse` reads in place of a payload.
         OpSpec::Parse { .. } => walks,
-        _ => false,
+        OpSpec::Read { .. } | OpSpec::Exec(_) | OpSpec::Unique { .. } | OpSpec::Append { .. } | OpSpec::Set { .. } => {
+            false
+        }
     }
 }
 

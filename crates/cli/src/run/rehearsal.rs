@@ -437,7 +437,23 @@ impl Stage {
                 unit.later.extend(source.map(str::to_owned));
                 return Ok(Some(format!("{} of the result of {of}, which is not known", self.spec.name())));
             }
-            _ => return Ok(None),
+            // These neither have effects nor need a payload that is not known yet, so they run.
+            (
+                OpSpec::Read { .. }
+                | OpSpec::Blake3
+                | OpSpec::Sha256
+                | OpSpec::Zstd { .. }
+                | OpSpec::Gzip { .. }
+                | OpSpec::Parse { .. }
+                | OpSpec::Stream { .. }
+                | OpSpec::Check { .. }
+                | OpSpec::Set { .. }
+                | OpSpec::Filter { .. }
+                | OpSpec::Unique { .. }
+                | OpSpec::Split(_)
+                | OpSpec::Gather(_),
+                _,
+            ) => return Ok(None),
         };
         unit.effects = true;
         Ok(Some(told))
@@ -531,7 +547,15 @@ impl Stage {
                 let to = exit.as_ref().map_or_else(|| "leaves the flow".to_owned(), |stage| format!("on to {stage}"));
                 format!("{result}: {to}")
             }
-            _ => "as expected".to_owned(),
+            OpSpec::Write { .. }
+            | OpSpec::Exec(_)
+            | OpSpec::Http(_)
+            | OpSpec::Print { .. }
+            | OpSpec::Append { .. }
+            | OpSpec::Check { .. }
+            | OpSpec::Split(_)
+            | OpSpec::Gather(_)
+            | OpSpec::Parse { .. } => "as expected".to_owned(),
         }
     }
 }

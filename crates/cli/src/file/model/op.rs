@@ -167,7 +167,18 @@ impl OpSpec {
             Self::Read { .. } | Self::Set { payload: Some(_), .. } | Self::Gather(_) | Self::Stream { .. } => true,
             Self::Split(spec) => spec.copies().is_none(),
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
-            _ => false,
+            Self::Write { .. }
+            | Self::Blake3
+            | Self::Sha256
+            | Self::Zstd { .. }
+            | Self::Gzip { .. }
+            | Self::Filter { .. }
+            | Self::Unique { .. }
+            | Self::Print { .. }
+            | Self::Append { .. }
+            | Self::Check { .. }
+            | Self::Set { payload: None, .. }
+            | Self::Parse { .. } => false,
         }
     }
 
@@ -181,7 +192,18 @@ impl OpSpec {
             | Self::Set { payload: Some(_), .. }
             | Self::Stream { .. } => true,
             Self::Exec(spec) => matches!(spec.stdout, ExecStdout::Payload),
-            _ => false,
+            Self::Write { .. }
+            | Self::Blake3
+            | Self::Sha256
+            | Self::Filter { .. }
+            | Self::Unique { .. }
+            | Self::Print { .. }
+            | Self::Append { .. }
+            | Self::Check { .. }
+            | Self::Set { payload: None, .. }
+            | Self::Split(_)
+            | Self::Gather(_)
+            | Self::Parse { .. } => false,
         }
     }
 }
