@@ -44,6 +44,12 @@ const WRITING: usize = 1;
 /// The answer is there.
 const WRITTEN: usize = 2;
 
+/// Held by the thread that asks.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The time for which a thread waits for its turn to ask: that of some questions without an answer.
+const LIMIT_OF_TURN: Duration = Duration::from_millis(200);
+
 /// The answer to the question. Whoever moves `STATE` away from a post owns it: the handler until it has stored `WRITTEN`,
 /// and the one who asks at any other time.
 static ANSWER: Shared = Shared(UnsafeCell::new(Answer { fiber: 0, interrupted: None, room: ptr::null_mut() }));
@@ -68,9 +74,8 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     if !registers::ARE_KNOWN {
         return Err(NoBacktrace::Unsupported);
     }
-    /// Held by the one who asks.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock();
+    // In the child of a fork that came during a question, the turn never ends.
+    let Some(_turn) = TURN.try_lock_for(LIMIT_OF_TURN) else { return Err(NoBacktrace::NoAnswer) };
     let mut room = vec![0_u8; MAX_BYTES];
     // SAFETY: no question is open, so the answer is this thread's.
     unsafe { *ANSWER.0.get() = Answer { fiber: 0, interrupted: None, room: room.as_mut_ptr() } };
@@ -131,37 +136,61 @@ struct Handled {
 
 impl Handled {
     fn begin() -> Result<Self, NoBacktrace> {
-        // SAFETY: zeros are valid values of the structures, which the calls read and fill. The handler has the signature that
-        // `SA_SIGINFO` asks for, and is async-signal-safe.
-        unsafe {
-            let (mut before, mut own): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
-            if libc::sigaction(SIGNAL, ptr::null(), &raw mut before) != 0 {
-                return Err(refused());
-            }
-            if ![libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction) {
-                return Err(NoBacktrace::SignalTaken);
-            }
+        // SAFETY: zeros are a valid value of the structure. The handler has the signature that `SA_SIGINFO` asks for, and is
+        // async-signal-safe.
+        let own = unsafe {
+            let mut own: libc::sigaction = mem::zeroed();
             own.sa_sigaction = handler();
             // A system call that the signal interrupts goes on, where the kernel allows for that.
             own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
             libc::sigfillset(&raw mut own.sa_mask);
-            match libc::sigaction(SIGNAL, &raw const own, ptr::null_mut()) {
-                0 => Ok(Handled { before }),
-                _ => Err(refused()),
-            }
+            own
+        };
+        // The look comes first, so that a handler of the program misses no signal.
+        if is_of_program(&exchange(None)?) {
+            return Err(NoBacktrace::SignalTaken);
         }
+        let mut before = exchange(Some(&own))?;
+        if is_of_program(&before) {
+            // The program has set it since the look.
+            exchange(Some(&before))?;
+            return Err(NoBacktrace::SignalTaken);
+        }
+        if before.sa_sigaction == handler() {
+            // The child of a fork has it from its parent, and a program that sets a former action again may have it from here.
+            before.sa_sigaction = libc::SIG_DFL;
+        }
+        Ok(Handled { before })
     }
 }
 
 impl Drop for Handled {
     /// Restores the former action, unless the program has set one of its own meanwhile.
     fn drop(&mut self) {
-        // SAFETY: as in `begin`.
-        unsafe {
-            let mut now: libc::sigaction = mem::zeroed();
-            if libc::sigaction(SIGNAL, ptr::null(), &raw mut now) == 0 && now.sa_sigaction == handler() {
-                libc::sigaction(SIGNAL, &raw const self.before, ptr::null_mut());
-            }
+        let is_own = |action: libc::sigaction| action.sa_sigaction == handler();
+        if exchange(None).is_ok_and(is_own)
+            && let Ok(replaced) = exchange(Some(&self.before))
+            && is_of_program(&replaced)
+        {
+            // The program has set it since the look.
+            let _ = exchange(Some(&replaced));
+        }
+    }
+}
+
+/// Whether the program handles the signal by this action.
+fn is_of_program(action: &libc::sigaction) -> bool {
+    ![libc::SIG_DFL, libc::SIG_IGN, handler()].contains(&action.sa_sigaction)
+}
+
+/// Sets the action of the signal, if there is one to set, and returns the former.
+fn exchange(action: Option<&libc::sigaction>) -> Result<libc::sigaction, NoBacktrace> {
+    // SAFETY: zeros are a valid value of the structure, which the call fills. An action to set is from `begin` or from the kernel.
+    unsafe {
+        let mut former: libc::sigaction = mem::zeroed();
+        match libc::sigaction(SIGNAL, action.map_or(ptr::null(), ptr::from_ref), &raw mut former) {
+            0 => Ok(former),
+            _ => Err(refused()),
         }
     }
 }
@@ -196,4 +225,69 @@ extern "C" fn on_question(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut
     }
     // Release pairs with the acquire of the one who asks.
     STATE.store(WRITTEN, Release);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicU32};
+    use std::{hint, thread};
+
+    extern "C" fn on_signal_of_program(_: libc::c_int) {}
+
+    fn set(handler: libc::sighandler_t) {
+        let mut action = exchange(None).unwrap();
+        action.sa_sigaction = handler;
+        action.sa_flags = 0;
+        exchange(Some(&action)).unwrap();
+    }
+
+    fn current() -> libc::sighandler_t {
+        exchange(None).unwrap().sa_sigaction
+    }
+
+    #[test]
+    fn a_handler_that_the_program_sets_during_a_question_stays() {
+        let _turn = TURN.lock();
+        let own = on_signal_of_program as *const () as libc::sighandler_t;
+        let (asked, is_done) = (AtomicU32::new(0), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Relaxed) {
+                    drop(Handled::begin());
+                    asked.fetch_add(1, Relaxed);
+                }
+            });
+            let mut lost = 0;
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(300) {
+                set(own);
+                // The question that was open has ended by the second one after it.
+                let before = asked.load(Relaxed);
+                while asked.load(Relaxed).wrapping_sub(before) < 2 {
+                    hint::spin_loop();
+                }
+                lost += u32::from(current() != own);
+                set(libc::SIG_DFL);
+            }
+            is_done.store(true, Relaxed);
+            assert_eq!(lost, 0, "handlers were replaced");
+        });
+        set(libc::SIG_DFL);
+    }
+
+    #[test]
+    fn a_handler_that_a_fork_or_the_program_has_kept_is_no_handler_of_the_program() {
+        let _turn = TURN.lock();
+        set(handler());
+        assert!(Handled::begin().is_ok());
+        assert_eq!(current(), libc::SIG_DFL);
+    }
+
+    #[test]
+    fn a_turn_that_never_ends_keeps_no_watch() {
+        let _turn = TURN.lock();
+        let asked = thread::scope(|scope| scope.spawn(|| backtrace(&Post::new(0), 1)).join().unwrap());
+        assert_eq!(asked.err(), Some(NoBacktrace::NoAnswer));
+    }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub(super) fn new(index: usize) -> Self {
+    pub(crate) fn new(index: usize) -> Self {
         Post {
             index,
             inbox: Inbox::new(EventFd::default()),
