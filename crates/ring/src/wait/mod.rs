@@ -37,7 +37,8 @@
 //!   sleep takes less of the processor's time, about a tenth where wake-ups are slow.
 //! - Before a yield that may last longer than a sleep, a poller ceases to count as one, because it may lose its core. The
 //!   first yield that is unexpectedly long delays the sleepers' events for as long as other threads keep the core.
-//! - Beside threads that are always busy, yields that wait for them take 1/32 of a waiter's time.
+//! - Beside threads that are always busy, yields that wait for them take 1/32 of a waiter's time, if one
+//!   takes at most 0.1 s.
 //! - A producer in the line waits for the turns of those before it, as long as the producers wait like it: those that use
 //!   the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, and at least 1 ms
 //!   unless its waits take `S` each; it ends at the next wait of the polling producer. If the consumers stop for good and
@@ -53,6 +54,7 @@
 //! | `SHARED`: 2 | quick yields | a yield that switches threads makes two switches |
 //! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn, and yields that last a turn 1/32 of the time |
 //! | `MIN_TURN_NS`: 1,000,000 | ns | the producer that takes over has to fill its core's caches, which no wake-up shows |
+//! | `MAX_YIELD_NS`: 100,000,000 | ns | a process that was stopped in a yield yields again within 3.2 s |
 //! | `MIN_NAP`, `MAX_NAP_EACH`, `MAX_NAP`: 1, 50, 200 | ms | bounds of the sleep of a producer that no consumer wakes |
 //! | `MAX_WAKE_UP_NS`: 100,000 | ns | a wake-up that takes longer lacked a core, and says nothing of its cost |
 

@@ -22,6 +22,9 @@ const SHARED: u64 = 2;
 const SLEEPS_PER_TURN: u64 = 32;
 const MIN_TURN_NS: u64 = 1_000_000;
 
+/// A yield that takes longer says nothing of other threads: the process was stopped, or had used up its share of the processor.
+const MAX_YIELD_NS: u64 = 100_000_000;
+
 /// The adaptive spin policy of the waiters of one side of a ring.
 #[derive(Debug)]
 pub(super) struct AdaptiveSpin {
@@ -87,7 +90,7 @@ impl AdaptiveSpin {
         self.advice.yield_ns.store(took_ns, Ordering::Relaxed);
         let lost = took_ns >= turn_ns(u64::from(cost::of_sleep()));
         if lost || self.advice.yields_from_ns.load(Ordering::Relaxed) > 0 {
-            let from_ns = if lost { cost::now_ns().saturating_add(SLEEPS_PER_TURN.saturating_mul(took_ns)) } else { 0 };
+            let from_ns = if lost { cost::now_ns() + SLEEPS_PER_TURN * took_ns.min(MAX_YIELD_NS) } else { 0 };
             self.advice.yields_from_ns.store(from_ns, Ordering::Relaxed);
         }
     }
@@ -355,6 +358,12 @@ mod tests {
             spin.advice.yields_from_ns.load(Ordering::Relaxed),
             0,
             "a quick yield is no reason to read the clock"
+        );
+        spin.yielded(3600 * 1_000_000_000);
+        let latest_ns = cost::now_ns() + 5_000_000_000;
+        assert!(
+            spin.advice.yields_from_ns.load(Ordering::Relaxed) <= latest_ns,
+            "an hour in which the process was stopped ended the yields for a day"
         );
         let always = AdaptiveSpin::new(WaitStrategy::Yield);
         always.yielded(u64::MAX);
