@@ -21,7 +21,8 @@ pub enum Report {
         /// The time for which the fiber has kept the worker, at least.
         since: Duration,
         /// The frames on the fiber's stack, the innermost first. Worker threads are asked for them by `SIGURG`, so a system call
-        /// that the fiber is in may end early with `EINTR` if it is one that no signal lets go on, such as `poll`.
+        /// that the fiber is in may end early with `EINTR` if it is one that no signal lets go on, such as `poll`, or a `read` of a
+        /// socket with a time limit.
         backtrace: Result<Backtrace, NoBacktrace>,
     },
     /// A fiber never ran because there was no stack for it. Its joiner gets the error as well.
