@@ -3,6 +3,10 @@
 //! Workers pass on whole batches, so a queue is a list of *arrivals*: rows with one arrival time. A batch that takes a
 //! whole arrival takes its list, and no unit is touched on the way from one stage to the next. Moving 64 units through
 //! a stage without needs therefore costs one list operation instead of 64.
+//!
+//! The times of arrivals never fall from the front of the queue to its end, so the first arrival is the oldest. A worker
+//! reads the clock before it locks the state, so another worker may come first with a later time. Units that then come
+//! with an earlier time count as having arrived with those ahead of them.
 
 use std::collections::VecDeque;
 
@@ -42,7 +46,7 @@ impl Queue {
         self.units == 0
     }
 
-    /// The arrival time of the first unit.
+    /// The arrival time of the first unit, which no other precedes.
     pub(super) fn oldest_ns(&self) -> Option<u64> {
         self.arrivals.front().map(|arrival| arrival.queued_ns)
     }
@@ -50,12 +54,19 @@ impl Queue {
     /// Adds units that arrive together; `rows` must not be empty.
     pub(super) fn push_all(&mut self, queued_ns: u64, rows: VecDeque<Row>, plain: bool) {
         debug_assert!(!rows.is_empty());
+        let queued_ns = self.not_before_the_last(queued_ns);
         self.units += rows.len();
         self.arrivals.push_back(Arrival { queued_ns, rows, plain });
     }
 
+    /// The time, or that of the last arrival if it is later.
+    fn not_before_the_last(&self, queued_ns: u64) -> u64 {
+        self.arrivals.back().map_or(queued_ns, |last| last.queued_ns.max(queued_ns))
+    }
+
     /// Adds a unit that may not be plain.
     pub(super) fn push_back(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
+        let queued_ns = self.not_before_the_last(queued_ns);
         self.units += 1;
         match self.arrivals.back_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
             Some(arrival) => arrival.rows.push_back(row),
@@ -67,15 +78,17 @@ impl Queue {
         }
     }
 
-    /// Puts a unit back at the front of the queue.
+    /// Puts a unit back at the front of the queue, behind those that arrived before it.
     pub(super) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
-        match self.arrivals.front_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
+        // Nearly always, the unit is the oldest. Others are older if they were put back, too.
+        let place = self.arrivals.iter().take_while(|arrival| arrival.queued_ns < queued_ns).count();
+        match self.arrivals.get_mut(place).filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
             Some(arrival) => arrival.rows.push_front(row),
             None => {
                 let mut rows = spares.take();
                 rows.push_back(row);
-                self.arrivals.push_front(Arrival { queued_ns, rows, plain: false });
+                self.arrivals.insert(place, Arrival { queued_ns, rows, plain: false });
             }
         }
     }
@@ -175,5 +188,20 @@ mod tests {
         queue.push_back(30, rows(2..3).pop_front().unwrap(), &mut spares);
         assert_eq!((queue.oldest_ns(), queue.len()), (Some(10), 3));
         assert_eq!(queue.drain().map(|row| row.number()).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn the_first_unit_is_the_oldest_whatever_clocks_and_lines_bring() {
+        let (mut queue, mut spares) = (Queue::default(), Spares::default());
+        queue.push_all(20, rows(0..2), true);
+        queue.push_all(10, rows(2..4), true);
+        queue.push_back(15, rows(4..5).pop_front().unwrap(), &mut spares);
+        assert_eq!(queue.oldest_ns(), Some(20), "a late worker's units came with those ahead of them");
+        for (at, number) in [(5, 5), (7, 6), (5, 7)] {
+            queue.push_front(at, rows(number..number + 1).pop_front().unwrap(), &mut spares);
+        }
+        let came: Vec<_> =
+            std::iter::from_fn(|| queue.pop_front(&mut spares)).map(|(row, at)| (row.number(), at)).collect();
+        assert_eq!(came, [(7, 5), (5, 5), (6, 7), (0, 20), (1, 20), (2, 20), (3, 20), (4, 20)]);
     }
 }
