@@ -9,6 +9,7 @@ use super::run::settlement::{Settlement, Verdict};
 use super::state::State;
 use super::units::column::Row;
 use super::units::families::{Departure, Effect, Parting, Siblings};
+use super::units::groups::GroupNote;
 
 // ---- a batch ------------------------------------------------------------------------------------------
 
@@ -81,6 +82,15 @@ impl State {
     ) -> u16 {
         self.end_advance(std::mem::take(&mut settlement.advance));
         let stage = self.count_stage_runs(units, settlement).unwrap_or(first);
+        // The unit of a group that goes on weighs what the group weighs. So the group's growth is subtracted first, or
+        // the budget's peak would count it twice.
+        settlement.groups.retain(|&note| {
+            let has_ended = matches!(note, GroupNote::Ended { .. });
+            if has_ended {
+                self.take_group_note(note, now);
+            }
+            !has_ended
+        });
         if !settlement.exceptions.is_empty() {
             rows = self.settle_exceptions(rows, stage, &mut settlement.exceptions, now);
         }

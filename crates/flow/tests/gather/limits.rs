@@ -105,3 +105,21 @@ fn a_group_opened_at_the_end_of_a_chain_weighs_what_its_unit_weighs_there() {
     conserved(&report);
     assert_eq!((report.stages[1].torn, sums.lock().unwrap().len(), report.left), (0, 2_000, 0));
 }
+
+#[test]
+fn a_group_that_goes_on_is_counted_once() {
+    for (units, mapped) in [(10, false), (10, true), (u64::MAX, false)] {
+        let mut flow = Flow::builder::<usize>("peak");
+        flow.workers(1);
+        let (gather, next, done) = (flow.inlet("gather"), flow.inlet("next"), flow.retire());
+        let list = Gather::into_vec().units(units);
+        match mapped {
+            true => flow.gather(gather, list.map(|group: Vec<u64>| group)).bytes(|_| 100).to(next),
+            false => flow.gather(gather, list).bytes(|_| 100).to(next),
+        }
+        flow.stage(next, |group: &mut Vec<u64>, _| Ok(group.len())).to(done);
+        let report = flow.build(gather).unwrap().run(0..10);
+        conserved(&report);
+        assert_eq!(report.peak_bytes_in_flight, 1000, "ten units of 100 bytes each");
+    }
+}
