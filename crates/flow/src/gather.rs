@@ -187,6 +187,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
     }
 
     /// Closes a group for which `full` returns `true`. It is called after each member.
+    ///
+    /// A panic in it fails the group, which is not retried: its dead letter contains the group with all its members.
     pub fn full(mut self, full: impl Fn(&G) -> bool + Send + Sync + 'static) -> Self {
         self.full = Some(Box::new(full));
         self
@@ -198,8 +200,9 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
         self
     }
 
-    /// Sets the function that weighs a group in bytes (default: a list weighs as much as its members, and any other
-    /// group as much as its first member). The function runs after each member.
+    /// Sets the function that weighs a group in bytes (default: a list weighs as much as its members, and another group
+    /// as much as its first member). The function runs after each member. A panic in it fails the group, as
+    /// one in [`full`](Self::full) does.
     pub fn weigh(mut self, weigh: impl Fn(&G) -> u64 + Send + Sync + 'static) -> Self {
         self.weigh = Some(Box::new(weigh));
         self

@@ -52,6 +52,35 @@ fn a_key_or_a_weight_that_panics_fails_its_unit_alone() {
 }
 
 #[test]
+fn a_panic_after_a_member_has_joined_fails_the_group_with_all_its_members() {
+    let panics = |group: &Vec<u64>| group.last().is_some_and(|n| n % 10 == 7) && resume_unwind(Box::new("no verdict"));
+    for (by_weight, first) in [(false, 0), (true, 0), (false, 7), (true, 7)] {
+        let mut flow = Flow::builder::<Vec<u64>>("panics");
+        let (groups, dead) = (collect(&mut flow), letters(&mut flow));
+        let (gather, done) = (flow.inlet("gather"), flow.retire());
+        let rules = Gather::into_vec().by_key(|n: &u64| n % 2).units(50);
+        let rules = match by_weight {
+            true => rules.weigh(move |group| u64::from(panics(group))),
+            false => rules.full(panics),
+        };
+        let retry = Retry::times(2).backoff(Duration::ZERO..Duration::from_micros(1));
+        flow.gather(gather, rules).bytes(|_| 3).retry(retry).to(done);
+        let report = flow.build(gather).unwrap().run(first..100);
+        conserved(&report);
+        let mut units: Vec<u64> = groups.lock().unwrap().iter().flatten().copied().collect();
+        for letter in &*dead.lock().unwrap() {
+            assert_eq!((&letter.cause, &*letter.stage, &*letter.message), (&Cause::Panic, "gather", "no verdict"));
+            let group: &Vec<u64> = letter.input.as_ref().unwrap().downcast_ref().unwrap();
+            assert_eq!(group.last().unwrap() % 10, 7, "no member joins after the panic");
+            units.extend(group);
+        }
+        assert_eq!((report.left, report.dead_lettered), (0, 10));
+        units.sort_unstable();
+        assert_eq!(units, (first..100).collect::<Vec<_>>(), "each member is in one group");
+    }
+}
+
+#[test]
 fn a_group_that_cannot_go_on_is_the_input_of_its_letter() {
     for (units, retries) in [(1, 0), (1, 2), (4, 0), (4, 2), (u64::MAX, 1)] {
         let mut flow = Flow::builder::<usize>("next");

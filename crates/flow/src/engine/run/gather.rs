@@ -76,6 +76,15 @@ struct Held<K> {
     group: u64,
 }
 
+/// What has become of a group that a member has joined.
+struct Joined {
+    full: bool,
+    /// The bytes by which the group has grown.
+    grown: u64,
+    /// The panic of the code that decides about the group.
+    failure: Option<Failure>,
+}
+
 /// The end of a unit's run.
 enum Ended {
     /// The unit has joined a group ([`GATHERED`]), or it is a group that goes on or retires with this weight. In both
@@ -187,7 +196,7 @@ where
         }
         let (key, group) = shard.open.remove_entry(key)?;
         if group.number == *number {
-            return Some(Box::new(group.close()));
+            return Some(Box::new(group.close(None)));
         }
         // The group belongs to another holder.
         shard.open.insert(key, group);
@@ -373,7 +382,7 @@ where
         let (cx, bytes) = self.context(row, run);
         let mut group = self.begin(run.site.next_group());
         let mut unit = self.add(&mut group, row, cx, bytes)?;
-        Ok(self.go_on(Box::new(group.close()), row, &mut unit, run))
+        Ok(self.go_on(Box::new(group.close(None)), row, &mut unit, run))
     }
 
     /// Joins a unit to the open group of its key, or opens one. `stays` says whether the worker then stays in the
@@ -391,15 +400,14 @@ where
         let group = if self.has_keys() { entered.shard.open.get_mut(&key) } else { entered.last(&key) };
         if let Some(group) = group {
             let unit = self.add(group, row, cx, bytes)?;
-            let full = self.is_full(group);
-            let grown = self.grown(group);
+            let Joined { full, grown, failure } = self.after_joining(group);
             if full || grown > 0 {
                 note_joined(group, grown, full, run);
             }
             if full {
                 entered.put_back();
                 if let Some(group) = entered.shard.open.remove(&key) {
-                    entered.shard.full.insert(group.number, Box::new(group.close()));
+                    entered.shard.full.insert(group.number, Box::new(group.close(failure)));
                 }
             }
             if !stays {
@@ -409,6 +417,8 @@ where
         }
         let mut group = self.begin(run.site.next_group());
         let before = if run.plain { 0 } else { cx.unit.look().bytes() };
+        // User code copies the key. If it panics, the unit must not have joined yet.
+        let held_key = key.clone();
         let mut unit = self.add(&mut group, row, cx, bytes)?;
         // From now on the unit's own weight is charged for the group. In a chain, more may still be charged to the
         // unit.
@@ -416,16 +426,16 @@ where
             group.told_bytes = unit.look().next_bytes(None, before);
             unit.set_next_bytes(group.told_bytes);
         }
-        if self.is_full(&group) {
+        let Joined { full, grown, failure } = self.after_joining(&mut group);
+        if full {
             at.leave();
-            return Ok(self.go_on(Box::new(group.close()), row, &mut unit, run));
+            return Ok(self.go_on(Box::new(group.close(failure)), row, &mut unit, run));
         }
-        let grown = self.grown(&mut group);
         if grown > 0 {
             note_joined(&mut group, grown, false, run);
         }
         let number = group.number;
-        *self.held(row) = Some(Held { key: key.clone(), group: number });
+        *self.held(row) = Some(Held { key: held_key, group: number });
         if self.has_keys() {
             entered.shard.open.insert(key, group);
         } else {
@@ -455,6 +465,26 @@ where
         group.units += 1;
         group.joined_bytes = group.joined_bytes.saturating_add(bytes);
         Ok(cx.unit)
+    }
+
+    /// What has become of a group that a member has joined. Runs user code.
+    ///
+    /// The member cannot leave the group any more, so a panic here fails the group, and not the member: the group takes
+    /// no further members.
+    fn after_joining(&self, group: &mut Group<G>) -> Joined {
+        let runs_user_code = self.gather.full.is_some() || self.gather.weigh.is_some();
+        if !runs_user_code {
+            return Joined { full: self.is_full(group), grown: self.grown(group), failure: None };
+        }
+        match catch_unwind(AssertUnwindSafe(|| (self.is_full(group), self.grown(group)))) {
+            Ok((full, grown)) => Joined { full, grown, failure: None },
+            Err(panic) => {
+                // The members would join a second time if the stage retried.
+                let failure = Failure::panic(&*panic).to_permanent();
+                drop_panic(panic);
+                Joined { full: true, grown: 0, failure: Some(failure) }
+            }
+        }
     }
 
     fn is_full(&self, group: &Group<G>) -> bool {
@@ -563,6 +593,9 @@ where
 
     /// Sends the group, as this unit, to its exit.
     fn go_on(&self, mut group: Box<Closed<G, Out>>, row: &mut Row, unit: &mut UnitRef<'_>, run: &mut Run<'_>) -> Ended {
+        if let Some(failure) = group.failure.take() {
+            return Ended::As(self.fail_group(&failure, group, row, run));
+        }
         let aimed = catch_unwind(AssertUnwindSafe(|| {
             self.close(&mut group);
             match &*group.value {

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::contain::Contained;
+use crate::failure::Failure;
 
 /// The number of shards of a stage whose groups have keys.
 pub(super) const SHARDS: usize = 16;
@@ -183,6 +184,8 @@ pub(super) struct Closed<G, Out> {
     pub(super) notes: u64,
     pub(super) joined_bytes: u64,
     pub(super) told_bytes: u64,
+    /// The reason why the group cannot go on.
+    pub(super) failure: Option<Failure>,
 }
 
 /// The value of a closed group.
@@ -196,8 +199,10 @@ pub(super) enum Value<G, Out> {
 }
 
 impl<G> Group<G> {
-    pub(super) fn close<Out>(self) -> Closed<G, Out> {
+    /// Closes the group, which then goes on, or fails with `failure`.
+    pub(super) fn close<Out>(self, failure: Option<Failure>) -> Closed<G, Out> {
         let Group { value, number, notes, joined_bytes, told_bytes, .. } = self;
-        Closed { value: Contained::new(Value::Joined(value.into_inner())), number, notes, joined_bytes, told_bytes }
+        let value = Contained::new(Value::Joined(value.into_inner()));
+        Closed { value, number, notes, joined_bytes, told_bytes, failure }
     }
 }
