@@ -8,6 +8,8 @@ mod families;
 mod groups;
 #[path = "gather/limits.rs"]
 mod limits;
+#[path = "gather/onward.rs"]
+mod onward;
 #[path = "gather/storm.rs"]
 mod storm;
 
