@@ -115,8 +115,11 @@ fn source(file: &FlowFile) -> String {
 
 fn items(file: &FlowFile) -> String {
     match &file.source {
-        SourceSpec::Walk { root, hidden, ignored, follow, except } => {
+        SourceSpec::Walk { root, hidden, ignored, follow, except, names } => {
             let mut said = format!("the files below {root}");
+            if !names.is_all() {
+                said += &format!(" named {}", text::printable(&names.to_string()));
+            }
             let mut without: Vec<String> = except.iter().map(ToString::to_string).collect();
             without.extend((!hidden).then(|| "hidden ones".to_owned()));
             without.extend((!ignored).then(|| "ignored ones".to_owned()));

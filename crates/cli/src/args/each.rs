@@ -10,6 +10,7 @@ use millstream_command::time;
 
 use super::flow::OutputArgs;
 use super::values::memory;
+use crate::file::names::Names;
 use crate::file::template::Template;
 use crate::file::{self, HaltPolicy};
 
@@ -28,7 +29,7 @@ In the program's arguments:
 
 Examples:
   millstream each gzip -9 ::: *.log
-  millstream each -j4 --walk photos --creates thumbs/{/} convert {} -resize 200 thumbs/{/}
+  millstream each -j4 --walk photos --name '*.jpg' --creates thumbs/{/} convert {} -resize 200 thumbs/{/}
   millstream each --needs 'host:{host}=2' --rate 20/s --retry 3 curl -fsSO {} < urls.txt
   find . -name '*.wav' -print0 | millstream each -0 --timeout 5m flac {}
   millstream each --pipe --block 10MiB -k grep -c error < access.log
@@ -65,6 +66,9 @@ pub(crate) struct EachArgs {
     /// Take every regular file below a folder as an item.
     #[arg(long, value_name = "DIR")]
     pub walk: Vec<PathBuf>,
+    /// With `--walk`: take only files whose name matches: '*.jpg', '*.{jpg,png}'. May be given several times.
+    #[arg(long, value_name = "PATTERN", requires = "walk", value_parser = name)]
+    pub name: Vec<String>,
     /// Run a program only when it gets one of N tokens: `gpu=2`; with a key, one of N tokens for each value of the key:
     /// `host:{host}=2`.
     #[arg(long, value_name = "NAME[:KEY]=N", value_parser = need)]
@@ -184,6 +188,10 @@ fn jobs(text: &str) -> Result<u64, String> {
         Ok(_) => Err(format!("at most {MAX_JOBS} programs at once")),
         Err(_) => Err("expected a number of programs".to_owned()),
     }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    Names::pattern(text).map(|_| text.to_owned())
 }
 
 fn rate(text: &str) -> Result<String, String> {

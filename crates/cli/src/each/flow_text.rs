@@ -97,6 +97,11 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
         }
         Source::Walk(_) => "walk = \"{input}\"                # one unit per file below the INPUT\n",
     };
+    if !args.name.is_empty() {
+        let patterns: Vec<String> = args.name.iter().map(|pattern| quoted(pattern)).collect();
+        let one_or_more = if let [one] = &*patterns { one.clone() } else { format!("[{}]", patterns.join(", ")) };
+        text += &format!("name = {one_or_more:<25}# of the files that are taken\n");
+    }
     if let Some(items) = args.group.filter(|items| *items > 1) {
         text += &format!("group = {items:<24}# items of one unit\n");
     } else if args.pipe {

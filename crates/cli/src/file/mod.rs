@@ -10,6 +10,7 @@ mod graph;
 pub(crate) mod halt;
 pub(crate) mod joins;
 mod literal;
+pub(crate) mod names;
 pub(crate) mod parse;
 mod reader;
 

@@ -23,6 +23,7 @@ pub(crate) use self::op::{
 pub(crate) use self::pieces::{Fold, GatherBy, GatherSpec, Reduce, SplitBy, SplitSpec};
 use super::error::{Problem, Refusal};
 use super::halt::HaltPolicy;
+use super::names::Names;
 use super::template::{Field, Template};
 use crate::payload::PIECE;
 
@@ -107,6 +108,8 @@ pub(crate) enum SourceSpec {
         /// Folders and files below the root that are left out, such as the folder to which the flow writes. A path that
         /// does not exist, or is not below the root, has no effect.
         except: Vec<Template>,
+        /// Patterns for the names of files; a file that matches none is left out (default: all files are taken).
+        names: Names,
     },
     /// `lines = "FILE"` or `lines = "-"`: one unit for each line.
     Lines {

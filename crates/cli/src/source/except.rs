@@ -1,5 +1,5 @@
-//! Exceptions from a walk: folders and files below its root. The flow file may name them by any path that leads to
-//! them.
+//! Exceptions from a walk: folders and files below its root, and files with other names than those wanted. The flow
+//! file may name a folder or file by any path that leads to it.
 //!
 //! Without them, a flow that writes into the folder that it walks would process its own results.
 
@@ -8,11 +8,15 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::file::names::Names;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Except {
     /// Paths relative to the walk's root; an empty one is the root itself.
     rels: Vec<PathBuf>,
+    /// The names of the files that are taken.
+    names: Names,
 }
 
 impl Except {
@@ -22,7 +26,7 @@ impl Except {
     /// The location of the root, or the working folder, cannot be determined.
     pub(super) fn below(root: &Path, paths: &[PathBuf]) -> io::Result<Self> {
         if paths.is_empty() {
-            return Ok(Self { rels: Vec::new() });
+            return Ok(Self::default());
         }
         let root = root.canonicalize()?;
         let mut rels = Vec::new();
@@ -30,7 +34,22 @@ impl Except {
             let place = place(path)?;
             rels.extend(place.strip_prefix(&root).map(Path::to_owned));
         }
-        Ok(Self { rels })
+        Ok(Self { rels, names: Names::default() })
+    }
+
+    /// Leaves out files with other names as well.
+    pub(super) fn with_names(self, names: Names) -> Self {
+        Self { names, ..self }
+    }
+
+    /// Whether files are taken whatever their names.
+    pub(super) fn takes_all_names(&self) -> bool {
+        self.names.is_all()
+    }
+
+    /// Whether a file with this path is taken, judged by its name alone.
+    pub(super) fn takes_name(&self, path: &[u8]) -> bool {
+        self.names.matches(path)
     }
 
     /// Whether the root itself is left out.

@@ -80,7 +80,7 @@ pub(crate) fn open(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>
 
 fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> Result<Source, SourceError> {
     match &flow.source {
-        SourceSpec::Walk { root, except, .. } => {
+        SourceSpec::Walk { root, except, names, .. } => {
             let options = walk_options(flow);
             let mut excepted = Vec::new();
             for folder in except {
@@ -94,7 +94,7 @@ fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> 
                 if except.is_all() {
                     return Err(SourceError::AllExcepted { root });
                 }
-                walks.push((root, except));
+                walks.push((root, except.with_names(names.clone())));
             }
             // The files are opened one after the other: there may be more INPUTs than descriptors.
             let left_out = Arc::clone(left_out);

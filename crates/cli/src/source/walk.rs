@@ -66,7 +66,7 @@ pub(super) fn check(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a walk, which does not enter anything that `except` covers. If the root cannot be read (any more), that
+/// Starts a walk, which takes nothing that `except` leaves out. If the root cannot be read (any more), that
 /// becomes one record with a fault.
 pub(super) fn open(
     root: &Path,
@@ -88,7 +88,8 @@ fn try_open(
 ) -> io::Result<Box<dyn Iterator<Item = Record> + Send>> {
     let found = root.metadata()?;
     if found.is_file() {
-        return Ok(Box::new(std::iter::once(single(root, found.len(), options))));
+        let taken = except.takes_name(root.as_os_str().as_bytes());
+        return Ok(Box::new(taken.then(|| single(root, found.len(), options)).into_iter()));
     }
     if options.ignored {
         Ok(Box::new(Walk::open(root, options, except, left_out)?))
@@ -236,7 +237,7 @@ impl Walk {
             }
             entries.push(Entry { name: name.to_owned(), kind: entry.file_type() });
         }
-        if entries.is_empty() && !self.folders.is_empty() {
+        if entries.is_empty() && !self.folders.is_empty() && self.except.takes_all_names() {
             self.left_out.empty_folder();
         }
         entries.sort_unstable_by(|one, other| other.name.cmp(&one.name));
@@ -255,6 +256,9 @@ impl Walk {
             let stat = self.stat(entry).map_err(|errno| format!("cannot find out what this is: {errno}"))?;
             kind = FileType::from_raw_mode(stat.st_mode);
             size = Some(stat.st_size);
+        }
+        if kind != FileType::Directory && !self.except.takes_name(entry.name.to_bytes()) {
+            return Ok(None);
         }
         match kind {
             FileType::RegularFile => {
@@ -348,6 +352,9 @@ fn selective(
             if entry.file_name() == ".git" || except.covers(path.get(rel_at..).unwrap_or_default()) {
                 return false;
             }
+            if entry.file_type().is_some_and(|kind| !kind.is_dir()) && !except.takes_name(path) {
+                return false;
+            }
             let is_linked_folder =
                 entry.depth() > 0 && entry.path_is_symlink() && entry.file_type().is_some_and(|kind| kind.is_dir());
             let Some(folder) = is_linked_folder.then(|| entry.path().metadata().ok()).flatten() else { return true };
@@ -421,7 +428,9 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
+    use super::super::left_out::LeftOut;
     use super::{Again, Except, MAX_OPEN, Options, check, open};
+    use crate::file::names::Names;
     use crate::file::template::{Field, Fields};
     use crate::record::Record;
 
@@ -470,6 +479,32 @@ mod tests {
         symlink("a.txt", folder.path().join("link")).unwrap();
         assert_eq!(rels(folder.path(), ALL), [".dot/e", "a.txt", "b/.hidden", "b/c/d", "b/x.txt", "target/f"]);
         assert_eq!(rels(folder.path(), Options { hidden: false, ..ALL }), ["a.txt", "b/c/d", "b/x.txt", "target/f"]);
+    }
+
+    #[test]
+    fn only_files_with_a_name_that_matches_are_units_and_all_folders_are_entered() {
+        let folder = tree();
+        symlink("a.txt", folder.path().join("link.txt")).unwrap();
+        symlink("a.txt", folder.path().join("link")).unwrap();
+        fs::create_dir(folder.path().join("c.txt")).unwrap();
+        for (ignored, follow) in [(true, false), (false, false), (true, true), (false, true)] {
+            let left_out: Arc<LeftOut> = Arc::default();
+            let named = |root: &Path| {
+                let names = vec![Names::pattern("*.txt").unwrap(), Names::pattern("d").unwrap()].into();
+                let except = Except::default().with_names(names);
+                let walk = open(root, Options { ignored, follow, ..ALL }, except, &left_out);
+                walk.map(|record| String::from_utf8(record.text().to_vec()).unwrap()).collect::<Vec<_>>()
+            };
+            let mut expected = vec!["a.txt", "b/c/d", "b/x.txt"];
+            expected.extend(follow.then_some("link.txt"));
+            let expected: Vec<String> =
+                expected.iter().map(|rel| folder.path().join(rel).to_str().unwrap().to_owned()).collect();
+            assert_eq!(named(folder.path()), expected, "ignored = {ignored}, follow = {follow}");
+            let told = left_out.told();
+            assert_eq!(told.as_deref(), (!follow).then_some("1 symbolic link"), "only `link.txt` has such a name");
+            assert_eq!(named(&folder.path().join("b/x.txt")).len(), 1);
+            assert_eq!(named(&folder.path().join("target/f")), [""; 0], "a root is a file like any other");
+        }
     }
 
     #[test]

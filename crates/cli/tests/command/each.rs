@@ -482,6 +482,27 @@ fn files_of_a_walk_are_items_whatever_their_names() {
 }
 
 #[test]
+fn a_walk_takes_the_files_whose_names_match() {
+    let room = Room::new("");
+    fs::create_dir_all(room.path("in/deep.jpg")).unwrap();
+    for name in ["in/a.jpg", "in/b.png", "in/notes.txt", "in/deep.jpg/c.jpg", "in/deep.jpg/d"] {
+        room.write(name, "");
+    }
+    let walk = ["each", "-q", "--walk", "in", "--name", "*.jpg"];
+    let (out, _) = ended(&room.run(&[&walk[..], &["echo"]].concat()), 0);
+    assert_eq!(sorted(&out), ["in/a.jpg", "in/deep.jpg/c.jpg"]);
+    let (out, _) = ended(&room.run(&[&walk[..], &["--name", "*.{png,gif}", "-n", "echo"]].concat()), 0);
+    assert_eq!(out.lines().count(), 3, "{out}");
+    ended(&room.run(&[&walk[..], &["--name", "*.{png,gif}", "--save", "line.toml", "echo"]].concat()), 0);
+    let flow = room.read("line.toml");
+    assert!(flow.contains("name = [\"*.jpg\", \"*.{png,gif}\"]"), "{flow}");
+    let (out, _) = ended(&room.run(&["run", "-q", "line.toml", "in"]), 0);
+    assert_eq!(sorted(&out), ["in/a.jpg", "in/b.png", "in/deep.jpg/c.jpg"]);
+    let (plan, _) = ended(&room.run(&["plan", "line.toml"]), 0);
+    assert!(plan.contains("the files below {input} named *.jpg or *.{png,gif}"), "{plan}");
+}
+
+#[test]
 fn mistakes_are_refused_before_anything_runs() {
     let room = Room::new("");
     for (args, reason) in [
@@ -490,6 +511,9 @@ fn mistakes_are_refused_before_anything_runs() {
         (&["each", "echo", ":::", "a", ":::", "b"], "a second `:::`"),
         (&["each", "no-such-program-here", ":::", "a"], "no program `no-such-program-here` is on the search path"),
         (&["each", "--walk", ".", "echo", ":::", "a"], "leave one of them out"),
+        (&["each", "--name", "*.jpg", "echo", ":::", "a"], "--walk <DIR>"),
+        (&["each", "--walk", ".", "--name", "photos/*.jpg", "echo"], "write `*.jpg` here"),
+        (&["each", "--walk", ".", "--name", "[a", "echo"], "unclosed character class"),
         (&["each", "-j0", "echo", ":::", "a"], "zero programs"),
         (&["each", "--needs", "gpu", "echo", ":::", "a"], "expected NAME=N"),
         (&["each", "--needs", "jobs=2", "echo", ":::", "a"], "`--jobs` sets"),

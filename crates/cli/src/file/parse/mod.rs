@@ -330,7 +330,7 @@ mod tests {
             ("lines = \"-\"", "args = true"),
             (
                 "lines = \"-\"\nnull = false",
-                "walk = \"{input}\"\nhidden = true\nignored = true\nfollow = false\nexcept = [\"{param.out}\", \"x\"]",
+                "walk = \"{input}\"\nhidden = true\nignored = true\nfollow = false\nexcept = [\"{param.out}\", \"x\"]\nname = [\"*.rs\", \"*.{md,toml}\"]",
             ),
             ("op = \"blake3\"", "op = \"sha256\""),
             ("stdout = \"payload\"", "stdout = { file = \"{param.out}/{name}\" }"),

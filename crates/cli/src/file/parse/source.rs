@@ -2,6 +2,7 @@
 
 use super::super::error::Problem;
 use super::super::model::{LinesFrom, SourceSpec};
+use super::super::names::Names;
 use super::super::reader::Entry;
 use super::super::template::Template;
 
@@ -38,8 +39,10 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
         "walk" => {
             let (hidden, ignored, follow) = (flag("hidden", true), flag("ignored", true), flag("follow", false));
             let except = section.or("except", Vec::new(), paths);
+            let names = section.or("name", Names::default(), names);
             constant_path(kind).and_then(|root| {
-                Some(SourceSpec::Walk { root, hidden: hidden?, ignored: ignored?, follow: follow?, except: except? })
+                let (hidden, ignored, follow) = (hidden?, ignored?, follow?);
+                Some(SourceSpec::Walk { root, hidden, ignored, follow, except: except?, names: names? })
             })
         }
         "lines" => {
@@ -93,6 +96,21 @@ pub(super) fn source(entry: &Entry<'_>) -> Option<(SourceSpec, usize)> {
 fn constant_path(entry: &Entry<'_>) -> Option<Template> {
     let path = entry.path_template()?;
     entry.same_for_all_units(&path, "the source runs before there is a unit").then_some(path)
+}
+
+/// One pattern of names, or an array of them.
+fn names(entry: &Entry<'_>) -> Option<Names> {
+    let one = |entry: &Entry<'_>| entry.parsed("a pattern of names such as \"*.jpg\"", Names::pattern);
+    if entry.as_text().is_some() {
+        return Some(vec![one(entry)?].into());
+    }
+    let elements = entry.elements("a pattern of names such as \"*.jpg\", or an array of them")?;
+    if elements.is_empty() {
+        entry.senseless("`name` has no pattern in it, so no file would be taken", "empty");
+        return None;
+    }
+    let read: Vec<_> = elements.iter().map(one).collect();
+    Some(read.into_iter().collect::<Option<Vec<_>>>()?.into())
 }
 
 /// One path, or an array of them.
