@@ -30,6 +30,9 @@ struct Member<'a> {
 /// Set in the length of a value that is JSON.
 const IS_JSON: u32 = 1 << 31;
 
+/// The maximum number of names in a message.
+const MOST_NAMES: usize = 20;
+
 /// The maximum number of bytes that the members take of an object whose text has `text` bytes. The shortest member,
 /// `"":0,`, is 5 bytes of text and takes 9; longer names and values take at most as many bytes as in the text.
 pub(crate) fn most_bytes(text: usize) -> usize {
@@ -84,6 +87,16 @@ impl Members {
             let inner = Self::read(outer.value).ok()?;
             inner.find(&path[dot + 1..]).map(|value| Cow::Owned(value.into_owned()))
         })
+    }
+
+    /// The names of the first members, for messages; `None` if there are no members.
+    pub(crate) fn names(&self) -> Option<String> {
+        let names: Vec<String> =
+            self.iter().take(MOST_NAMES + 1).map(|member| String::from_utf8_lossy(member.name).into_owned()).collect();
+        match names.get(..MOST_NAMES) {
+            Some(first) if names.len() > MOST_NAMES => Some(format!("{}, …", first.join(", "))),
+            _ => (!names.is_empty()).then(|| names.join(", ")),
+        }
     }
 
     fn iter(&self) -> impl Iterator<Item = Member<'_>> {
@@ -167,6 +180,17 @@ mod tests {
             assert_eq!(found(path), None, "{path}");
         }
     }
+
+    #[test]
+    fn a_message_has_the_first_names() {
+        let names = |count: usize| {
+            let members: Vec<String> = (0..count).map(|n| format!("\"c{n}\":{n}")).collect();
+            Members::read(format!("{{{}}}", members.join(",")).as_bytes()).unwrap().names()
+        };
+        assert_eq!((names(0), names(2).as_deref()), (None, Some("c0, c1")));
+        assert!(names(20).unwrap().ends_with(", c19") && names(21).unwrap().ends_with(", c19, …"));
+    }
+
     #[test]
     fn the_last_member_of_a_name_counts() {
         let members = Members::read(br#"{"a": 1, "b": 2, "a": "three"}"#).unwrap();

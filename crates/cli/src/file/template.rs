@@ -154,6 +154,8 @@ impl Field {
             dotted => {
                 let known = PLAIN.map(|(plain, _)| plain);
                 let near = match dotted {
+                    // A row of a table is an object with a member for each column.
+                    Some(("csv" | "tsv", column)) if !column.is_empty() => Some(format!("json.{column}")),
                     Some((family, rest)) if !rest.is_empty() => {
                         suggest::closest(family, ["param", "json", "set", "parent", "copy"])
                             .map(|near| format!("{near}.{rest}"))
@@ -194,6 +196,11 @@ impl fmt::Display for Field {
 pub(crate) trait Fields {
     /// The field's value, or `None` when this unit has none (no `blake3` stage has run, the line is not a URL, …).
     fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>>;
+
+    /// The names of the values that `{json.NAME}` has here, for messages.
+    fn member_names(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A parsed template; see the [module](self).
@@ -234,10 +241,20 @@ pub(crate) struct TemplateError {
 
 /// The reason why a template could not be rendered for a unit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the unit has no value for `{{{field}}}`")]
+#[error("the unit has no value for `{{{field}}}`{}", known.as_ref().map_or_else(String::new, |known| format!("; it has {known}")))]
 pub(crate) struct RenderError {
     /// The field without a value.
     pub field: Field,
+    /// The members or columns that the unit does have, if the field is one of them.
+    pub known: Option<String>,
+}
+
+impl RenderError {
+    #[cold]
+    fn of(field: &Field, fields: &dyn Fields) -> Self {
+        let known = if matches!(field, Field::Json(_)) { fields.member_names() } else { None };
+        Self { field: field.clone(), known }
+    }
 }
 
 impl Template {
@@ -410,9 +427,8 @@ impl Template {
                     texts -= text.len();
                 }
                 Piece::Field(placeholder) => {
-                    let value = fields
-                        .field(&placeholder.field)
-                        .ok_or_else(|| RenderError { field: placeholder.field.clone() })?;
+                    let value =
+                        fields.field(&placeholder.field).ok_or_else(|| RenderError::of(&placeholder.field, fields))?;
                     // Most templates have one field, and are rendered without a second allocation.
                     out.reserve(texts + value.len());
                     let start = out.len();

@@ -60,6 +60,10 @@ impl Record {
 }
 
 impl Fields for Record {
+    fn member_names(&self) -> Option<String> {
+        self.json.names().or_else(|| self.parent.as_ref()?.member_names())
+    }
+
     fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>> {
         if self.is_group() && field.is_of_one_item() {
             return None;

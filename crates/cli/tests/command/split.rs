@@ -6,6 +6,27 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Room, ended, peak_bytes};
 
+#[test]
+fn a_column_that_a_table_lacks_is_named_with_the_columns_that_it_has() {
+    let room = Room::new("");
+    fs::create_dir(room.path("in")).unwrap();
+    room.write("in/table", "name,total\nana,5\n");
+    for (split, line, has) in
+        [("by = 'csv'", "{json.sum}", "name, total"), ("by = 'csv'\nheader = false", "{json.3}", "1, 2")]
+    {
+        room.write("flow.toml", flow(split, line));
+        let (_, err) = ended(&room.run(&["run", "-q", "flow.toml"]), 1);
+        let letters = fs::read_dir(room.path(".")).unwrap().flatten().map(|entry| entry.path());
+        let letters = letters.filter(|path| path.to_string_lossy().contains("dead-letters"));
+        let letters: String = letters.map(|path| fs::read_to_string(path).unwrap()).collect();
+        let told = format!("the unit has no value for `{line}`; it has {has}");
+        assert!(letters.contains(&told) || err.contains(&told), "{err}{letters}");
+    }
+    room.write("flow.toml", flow("by = 'csv'", "{csv.total}"));
+    let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
+    assert!(err.contains("did you mean `{json.total}`?"), "{err}");
+}
+
 /// A flow that splits files, with these keys of the split, and these of an `append` that follows.
 fn flow(split: &str, line: &str) -> String {
     format!(
