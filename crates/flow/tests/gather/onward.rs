@@ -95,9 +95,9 @@ fn storm(seed: u64) {
     let stage = flow.update(right, work).retry(retry());
     // With a need, the children of this way leave the turn and go through the scheduler.
     if random.below(3) == 0 {
-        stage.need(Need::tokens(tokens, 1)).to(join)
+        stage.need(Need::tokens(tokens, 1)).to(join);
     } else {
-        stage.to(join)
+        stage.to(join);
     }
     let mut rules = Gather::into_vec().by_parent();
     if random.below(3) == 0 {
