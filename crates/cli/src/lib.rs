@@ -19,7 +19,7 @@
 //! - `metrics`: the metrics of a run, in a file, pushed and over HTTP;
 //! - `top`: `millstream top`;
 //! - `explain`: `millstream explain`;
-//! - `descriptors`: the limit on open files, as a resource;
+//! - `descriptors`: the limit on open files, as a resource; `closed_streams`: standard streams that are closed;
 //! - `leftovers`: the temporary files of a killed run;
 //! - `regular` and `web_url`: files and servers whose names come from data;
 //! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects;
@@ -30,6 +30,7 @@
 mod args;
 mod cases;
 mod causes;
+mod closed_streams;
 mod dead_letters;
 mod descriptors;
 mod each;

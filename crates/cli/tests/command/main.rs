@@ -8,6 +8,7 @@ mod adversity;
 mod authority;
 mod blocked;
 mod cases;
+mod closed_streams;
 mod control;
 mod copies;
 mod doctor;

@@ -5,7 +5,9 @@
 //! through here.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::panic::{self, PanicHookInfo};
 use std::thread;
 
@@ -43,7 +45,9 @@ pub fn print(page: &str) -> io::Result<()> {
 /// See [`print()`].
 #[expect(clippy::disallowed_methods, reason = "the only place that writes")]
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut out = Page(io::BufWriter::new(io::stdout().lock()));
+    // `io::stdout` would report a write to a closed stream as done.
+    let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut out = Page(io::BufWriter::new(stdout));
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),

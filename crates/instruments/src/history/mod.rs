@@ -117,7 +117,9 @@ fn is_history(path: &Path, args: &CheckArgs) -> bool {
 fn read(args: &CheckArgs) -> Result<History, HistoryError> {
     let opened = |source| HistoryError::Open { file: args.file.clone(), source };
     if args.file.as_os_str() == "-" {
-        return parse(args, BufReader::with_capacity(BUFFER, io::stdin().lock()));
+        // `io::stdin` would report a closed stream as empty.
+        let input = io::stdin().as_fd().try_clone_to_owned().map(File::from).map_err(opened)?;
+        return parse(args, BufReader::with_capacity(BUFFER, input));
     }
     parse(args, BufReader::with_capacity(BUFFER, File::open(&args.file).map_err(opened)?))
 }
