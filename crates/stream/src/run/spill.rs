@@ -38,10 +38,12 @@ pub trait Stored: Default {
 macro_rules! stored_numbers {
     ($($number:ty),*) => {$(
         impl Stored for $number {
+            #[inline]
             fn store(&self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
 
+            #[inline]
             fn load(&mut self, bytes: &[u8]) {
                 *self = Self::from_le_bytes(bytes.try_into().expect("the bytes of a number of this type"));
             }
@@ -52,10 +54,12 @@ macro_rules! stored_numbers {
 stored_numbers!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64);
 
 impl Stored for Vec<u8> {
+    #[inline]
     fn store(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self);
     }
 
+    #[inline]
     fn load(&mut self, bytes: &[u8]) {
         self.clear();
         self.extend_from_slice(bytes);
@@ -63,10 +67,12 @@ impl Stored for Vec<u8> {
 }
 
 impl Stored for String {
+    #[inline]
     fn store(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.as_bytes());
     }
 
+    #[inline]
     fn load(&mut self, bytes: &[u8]) {
         self.clear();
         self.push_str(std::str::from_utf8(bytes).expect("the bytes of a string"));
@@ -77,7 +83,7 @@ impl Stored for String {
 pub(crate) trait Disk<T> {
     fn front(&self) -> Option<&T>;
     fn front_mut(&mut self) -> Option<&mut T>;
-    fn enter(&mut self, value: &T) -> Result<(), RunError>;
+    fn enter(&mut self, value: &T) -> Result<(), Box<RunError>>;
     fn leave(&mut self) -> Result<(), RunError>;
 
     /// Moves the oldest value into `into`. The memory of the value there before is reused for the next one.
@@ -123,8 +129,13 @@ impl<T: Stored> SpillQueue<T> {
         RunError::Spill { label: self.label.clone(), folder: self.folder.clone(), error }
     }
 
-    /// Writes the newest values to the last segment.
-    fn write(&mut self) -> io::Result<()> {
+    /// Adds the newest values to the last segment.
+    #[inline(never)]
+    fn write(&mut self) -> Result<(), Box<RunError>> {
+        self.try_write().map_err(|error| Box::new(self.failed(error)))
+    }
+
+    fn try_write(&mut self) -> io::Result<()> {
         if self.segments.back().is_none_or(|last| last.written >= SEGMENT) {
             self.segments.push_back(Segment { file: tempfile::tempfile_in(&self.folder)?, written: 0, read: 0 });
         }
@@ -133,6 +144,12 @@ impl<T: Stored> SpillQueue<T> {
         last.written += self.tail.len() as u64;
         self.tail.clear();
         Ok(())
+    }
+
+    /// Stores the length of a long value, which begins with [`LONG`].
+    #[cold]
+    fn insert_length(&mut self, behind: usize, length: usize) {
+        self.tail.splice(behind..behind, (length as u64).to_le_bytes());
     }
 
     /// Makes sure that `head` has at least this many unread bytes.
@@ -200,7 +217,7 @@ impl<T: Stored + Clone> Disk<T> for SpillQueue<T> {
         (self.values > 0).then_some(&mut self.front)
     }
 
-    fn enter(&mut self, value: &T) -> Result<(), RunError> {
+    fn enter(&mut self, value: &T) -> Result<(), Box<RunError>> {
         self.values += 1;
         if self.values == 1 {
             self.front.clone_from(value);
@@ -211,14 +228,12 @@ impl<T: Stored + Clone> Disk<T> for SpillQueue<T> {
         value.store(&mut self.tail);
         let behind = begin + LENGTH;
         let length = self.tail.len() - behind;
-        match u32::try_from(length) {
-            Ok(short) if short != LONG => self.tail[begin..behind].copy_from_slice(&short.to_le_bytes()),
-            _ => drop(self.tail.splice(behind..behind, (length as u64).to_le_bytes())),
+        if length < LONG as usize {
+            self.tail[begin..behind].copy_from_slice(&(length as u32).to_le_bytes());
+        } else {
+            self.insert_length(behind, length);
         }
-        if self.tail.len() >= PIECE {
-            self.write().map_err(|error| self.failed(error))?;
-        }
-        Ok(())
+        if self.tail.len() < PIECE { Ok(()) } else { self.write() }
     }
 
     fn leave(&mut self) -> Result<(), RunError> {
