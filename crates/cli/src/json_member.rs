@@ -31,7 +31,7 @@ struct Member<'a> {
 const IS_JSON: u32 = 1 << 31;
 
 /// The maximum number of names in a message.
-const MOST_NAMES: usize = 20;
+const MAX_NAMES: usize = 20;
 
 /// The maximum number of bytes that the members take of an object whose text has `text` bytes. The shortest member,
 /// `"":0,`, is 5 bytes of text and takes 9; longer names and values take at most as many bytes as in the text.
@@ -92,9 +92,9 @@ impl Members {
     /// The names of the first members, for messages; `None` if there are no members.
     pub(crate) fn names(&self) -> Option<String> {
         let names: Vec<String> =
-            self.iter().take(MOST_NAMES + 1).map(|member| String::from_utf8_lossy(member.name).into_owned()).collect();
-        match names.get(..MOST_NAMES) {
-            Some(first) if names.len() > MOST_NAMES => Some(format!("{}, …", first.join(", "))),
+            self.iter().take(MAX_NAMES + 1).map(|member| String::from_utf8_lossy(member.name).into_owned()).collect();
+        match names.get(..MAX_NAMES) {
+            Some(first) if names.len() > MAX_NAMES => Some(format!("{}, …", first.join(", "))),
             _ => (!names.is_empty()).then(|| names.join(", ")),
         }
     }

@@ -76,7 +76,7 @@ struct Held<K> {
     group: u64,
 }
 
-/// What has become of a group that a member has joined.
+/// The state of a group that a member has joined.
 struct Joined {
     full: bool,
     /// The bytes by which the group has grown.
@@ -467,7 +467,7 @@ where
         Ok(cx.unit)
     }
 
-    /// What has become of a group that a member has joined. Runs user code.
+    /// Returns the state of a group that a member has joined. Runs user code.
     ///
     /// The member cannot leave the group any more, so a panic here fails the group, and not the member: the group takes
     /// no further members.
