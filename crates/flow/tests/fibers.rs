@@ -7,7 +7,7 @@ mod watchdog;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -217,6 +217,13 @@ fn a_unit_that_never_waits_again_is_left_behind_by_an_abandoned_flow() {
     });
 }
 
+/// A call of its own, so that it has a frame of its own in every build.
+#[inline(never)]
+fn blocks_its_thread(gate: &Mutex<Receiver<()>>) {
+    let _ = gate.lock().unwrap().recv();
+    std::hint::black_box(gate);
+}
+
 #[test]
 fn code_that_blocks_its_thread_is_reported_and_the_other_thread_goes_on() {
     in_time(|| {
@@ -226,7 +233,7 @@ fn code_that_blocks_its_thread_is_reported_and_the_other_thread_goes_on() {
         let (gate, done) = (Mutex::new(gate), flow.retire());
         flow.stage(wait, move |n: &mut u64, _| {
             if *n == 0 {
-                let _ = gate.lock().unwrap().recv();
+                blocks_its_thread(&gate);
             } else {
                 sleep(ms(1));
             }

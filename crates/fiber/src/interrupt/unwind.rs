@@ -22,7 +22,9 @@ pub(super) fn unwind(mut registers: Registers, stack: &[u8]) -> Vec<usize> {
     // The instruction that is under way.
     let mut at = registers.instruction;
     while addresses.len() < MAX_FRAMES {
-        match in_tables(at, |tables| tables.caller(at, &registers, &stack, &mut context)).flatten() {
+        let caller = in_tables(at, |tables| tables.caller(at, &registers, &stack, &mut context)).flatten();
+        let is_innermost = addresses.len() == 1;
+        match caller.or_else(|| is_innermost.then(|| caller_of_stub(&registers, &stack)).flatten()) {
             Some(caller) if caller.instruction != 0 => registers = caller,
             _ => break,
         }
@@ -30,6 +32,20 @@ pub(super) fn unwind(mut registers: Registers, stack: &[u8]) -> Vec<usize> {
         at = registers.instruction - 1;
     }
     addresses
+}
+
+/// Returns the registers of the caller of a stub, such as the linker's between a program and a library. A stub has no usable
+/// table, and keeps nothing on the stack, so its return address is where a call leaves it.
+fn caller_of_stub(registers: &Registers, stack: &Copied<'_>) -> Option<Registers> {
+    let mut caller = registers.clone();
+    if cfg!(target_arch = "x86_64") {
+        caller.instruction = stack.word(stack.start)?;
+        caller.set(STACK_POINTER, stack.start + 8);
+    } else {
+        caller.instruction = address(registers.get(RETURN_ADDRESS)?);
+    }
+    // Anything else is no return address: it lies in no code that the loader knows.
+    in_tables(caller.instruction.checked_sub(1)?, |_| caller)
 }
 
 /// A copied piece of memory.

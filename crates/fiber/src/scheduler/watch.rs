@@ -126,10 +126,12 @@ fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
             let since = before.since.elapsed();
             if since >= shared.options.stall && !before.is_reported {
                 before.is_reported = true;
-                let backtrace = interrupt::backtrace(post, fiber);
+                // The fiber may end while its frames are looked for.
                 let core = shared.fibers.get(fiber);
                 let unit = core.as_ref().and_then(|core| core.unit());
-                let fiber = core.map_or_else(|| format!("#{fiber}"), |core| core.label());
+                let label = core.map_or_else(|| format!("#{fiber}"), |core| core.label());
+                let backtrace = interrupt::backtrace(post, fiber);
+                let fiber = label;
                 shared.options.report(&Report::Stalled { fiber, unit, worker: post.index, since, backtrace });
             }
         }
