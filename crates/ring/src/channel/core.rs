@@ -53,7 +53,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
             consumers: C::new(slots.capacity(), 0),
             slots,
             capacity,
-            arrivals: Arrivals::new(options.strategy, options.set.clone()),
+            arrivals: Arrivals::new(options.strategy, capacity, options.set.clone()),
             free_space: FreeSpace::new(options.strategy, capacity),
             discarding: Discarding::default(),
             ends: CachePadded(Ends { senders: AtomicUsize::new(1), receivers: AtomicUsize::new(1) }),

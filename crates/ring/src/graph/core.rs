@@ -32,7 +32,7 @@ impl<E, P: SequencerParts> Core<E, P> {
             slots,
             producers: Arc::new(P::new(capacity, capacity)),
             leaves: Leaves::new(),
-            arrivals: Arrivals::new(options.strategy, options.set.clone()),
+            arrivals: Arrivals::new(options.strategy, capacity, options.set.clone()),
             free_space: FreeSpace::new(options.strategy, capacity),
             open: CachePadded(AtomicUsize::new(1)),
             panicked: AtomicBool::new(false),

@@ -35,14 +35,14 @@ pub(crate) struct Arrivals {
 
 impl Arrivals {
     /// Waiters with a notifier of their own, or with that of a set.
-    pub(crate) fn new(strategy: WaitStrategy, set: Option<SharedNotifier>) -> Self {
+    pub(crate) fn new(strategy: WaitStrategy, capacity: u64, set: Option<SharedNotifier>) -> Self {
         let interchangeable = set.is_none();
         Arrivals {
             notifier: set.unwrap_or_default(),
             interchangeable: AtomicBool::new(interchangeable),
             stays_registered: OwnBool::new(false),
             pollers: CachePadded(AtomicU32::new(0)),
-            spin: AdaptiveSpin::new(strategy),
+            spin: AdaptiveSpin::new(strategy, capacity),
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_consumer_stays_registered_until_two_events_have_gathered() {
-        let arrivals = Arrivals::new(WaitStrategy::Block, None);
+        let arrivals = Arrivals::new(WaitStrategy::Block, 1024, None);
         for _ in 0..3 {
             sleep_until_deadline(&arrivals, true);
             assert!(arrivals.notifier.has_waiters_unfenced());
@@ -301,8 +301,8 @@ mod tests {
 
     #[test]
     fn a_consumer_that_is_not_alone_is_registered_only_while_it_sleeps() {
-        let own = Arrivals::new(WaitStrategy::Block, None);
-        let of_a_set = Arrivals::new(WaitStrategy::Block, Some(SharedNotifier::default()));
+        let own = Arrivals::new(WaitStrategy::Block, 1024, None);
+        let of_a_set = Arrivals::new(WaitStrategy::Block, 1024, Some(SharedNotifier::default()));
         for (arrivals, alone) in [(own, false), (of_a_set, true)] {
             sleep_until_deadline(&arrivals, alone);
             assert!(!arrivals.notifier.has_waiters_unfenced());
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn a_consumer_that_polls_again_unregisters() {
         for finds in [false, true] {
-            let arrivals = Arrivals::new(WaitStrategy::Adaptive, None);
+            let arrivals = Arrivals::new(WaitStrategy::Adaptive, 1024, None);
             (0..6).for_each(|_| arrivals.spin.slept(u64::MAX, 0));
             sleep_until_deadline(&arrivals, true);
             assert!(arrivals.notifier.has_waiters_unfenced());

@@ -97,7 +97,7 @@ impl FreeSpace {
             line: Line::default(),
             tasks: Notifier::new(),
             portion: (capacity / 4).max(1),
-            spin: AdaptiveSpin::new(strategy),
+            spin: AdaptiveSpin::new(strategy, capacity),
             poller: CachePadded(PollingProducer::default()),
         }
     }

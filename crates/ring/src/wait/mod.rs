@@ -22,8 +22,8 @@
 //!    after 32 times as long.
 //! 4. **Let a batch gather, within a latency budget.** A check takes the cache line that the partner writes, and a partner that
 //!    keeps its lines passes ten times as many events. So while events come in small portions, a consumer pauses between
-//!    checks, and a producer waits for a quarter of the ring to be free. Either delay lasts for at most 1.6 µs, and an event
-//!    that comes alone has none.
+//!    checks, and a producer waits for a quarter of the ring to be free. Either delay lasts for at most 1.6 µs, less in a ring
+//!    of less than 1,000 slots, and an event that comes alone has none.
 //! 5. **One polls, the others stand by.** A wake-up costs its waker as much as hundreds of events. Of the producers that find
 //!    the ring full, [one polls](free_space), and the rest sleep in a [fair line](line). Of interchangeable consumers, none is
 //!    woken while another one polls: the poller finds the event, and wakes another consumer if there is more than it takes.
@@ -49,7 +49,8 @@
 //! # Constants
 //! | constant | unit | reason |
 //! | --- | --- | --- |
-//! | `GATHERING_NS`: 1600 | ns | the latency that throughput may cost, a third of a wake-up where that is quickest |
+//! | `MAX_GATHERING_NS`: 1600 | ns | the latency that throughput may cost, a third of a wake-up where that is quickest |
+//! | `EVENT_PS`: 1600 | ps | an event takes longer to pass, so a gap of as many events as the ring has slots gathers a full ring |
 //! | `MAX_HALVINGS`: 5 | | polling for less than 1/32 `S` makes a few checks, and finds little |
 //! | `SHARED`: 2 | quick yields | a yield that switches threads makes two switches |
 //! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn, and yields that last a turn 1/32 of the time |

@@ -9,7 +9,11 @@ use crate::padded::CachePadded;
 use crate::primitive::pause;
 
 /// By how much gathering may delay an event, or a producer that waits for room.
-const GATHERING_NS: u32 = 1_600;
+const MAX_GATHERING_NS: u32 = 1_600;
+
+/// The shortest time in which an event passes, in picoseconds. A gap in which more events than the ring has slots could come
+/// makes the partner wait, and gathers no more.
+const EVENT_PS: u64 = 1_600;
 
 /// A waiter whose time to poll was halved this often sleeps at once.
 const MAX_HALVINGS: u32 = 5;
@@ -29,6 +33,8 @@ const MAX_YIELD_NS: u64 = 100_000_000;
 #[derive(Debug)]
 pub(super) struct AdaptiveSpin {
     strategy: WaitStrategy,
+    /// By how much gathering may delay an event of this ring.
+    gathering_ns: u32,
     advice: CachePadded<Advice>,
 }
 
@@ -59,8 +65,9 @@ pub(super) fn turn_has_ended(lasted_ns: u64, waits: u64, sleep_ns: u64) -> bool 
 }
 
 impl AdaptiveSpin {
-    pub(super) fn new(strategy: WaitStrategy) -> Self {
-        AdaptiveSpin { strategy, advice: CachePadded(Advice::default()) }
+    pub(super) fn new(strategy: WaitStrategy, capacity: u64) -> Self {
+        let gathering_ns = (capacity.saturating_mul(EVENT_PS) / 1000).clamp(1, MAX_GATHERING_NS.into()) as u32;
+        AdaptiveSpin { strategy, gathering_ns, advice: CachePadded(Advice::default()) }
     }
 
     /// Whether the waiters decide themselves when to sleep.
@@ -168,7 +175,7 @@ impl AdaptiveSpin {
         let gap = self.advice.gap.load(Ordering::Relaxed);
         let better = match positions {
             0 | 1 => 0,
-            _ if positions < capacity / 4 => (gap * 2 + 1).min(cost::pauses_in(GATHERING_NS)),
+            _ if positions < capacity / 4 => (gap * 2 + 1).min(cost::pauses_in(self.gathering_ns)),
             _ if positions > capacity / 4 * 3 => gap / 2,
             _ => gap,
         };
@@ -201,7 +208,7 @@ impl Pace<'_> {
 
     /// Whether the waiter may wait for more than the least it can use.
     pub(super) fn gathers(&self) -> bool {
-        self.spent_ns < u64::from(GATHERING_NS)
+        self.spent_ns < u64::from(self.spin.gathering_ns)
     }
 
     /// Polls until `check` finds something, the deadline has passed, or it is time to sleep.
@@ -217,7 +224,7 @@ impl Pace<'_> {
         mut check: impl FnMut(&Self) -> Option<R>,
     ) -> PollOutcome<R> {
         let gap = self.spin.advice.gap.load(Ordering::Relaxed) + 1;
-        let most = cost::pauses_in(GATHERING_NS);
+        let most = cost::pauses_in(self.spin.gathering_ns);
         while self.spent_ns < self.budget_ns {
             let yields = self.spin.yields();
             if !yields || !self.spin.shares_core() {
@@ -285,8 +292,8 @@ mod tests {
 
     #[test]
     fn small_portions_make_the_gap_longer_up_to_its_limit() {
-        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
-        let limit = cost::pauses_in(GATHERING_NS);
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
+        let limit = cost::pauses_in(MAX_GATHERING_NS);
         (0..40).for_each(|_| spin.gathered(2, 1024));
         assert_eq!(gap(&spin), limit);
         spin.gathered(500, 1024);
@@ -296,8 +303,14 @@ mod tests {
     }
 
     #[test]
+    fn the_gap_of_a_small_ring_is_no_longer_than_its_events_take() {
+        let gathering = |capacity| AdaptiveSpin::new(WaitStrategy::Adaptive, capacity).gathering_ns;
+        assert_eq!([1, 10, 1000, u64::MAX].map(gathering), [1, 16, 1600, 1600]);
+    }
+
+    #[test]
     fn an_event_that_comes_alone_is_not_delayed() {
-        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
         (0..20).for_each(|_| spin.gathered(2, 1024));
         spin.gathered(1, 1024);
         assert_eq!(gap(&spin), 0);
@@ -305,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_waiter_polls_for_some_time_and_gives_up_or_ends_at_its_deadline() {
-        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
         let mut checks = 0;
         let outcome = spin.start().poll(
             None,
@@ -322,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_waiter_whose_sleeps_are_long_stops_polling_until_one_is_short() {
-        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
         (0..6).for_each(|_| spin.slept(u64::from(cost::of_sleep()) * 50, 100));
         assert!(!spin.start().sleeps_at_once(), "a sleeper whose events others took has learnt from it");
         (0..6).for_each(|_| spin.slept(u64::MAX, 0));
@@ -333,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_waiter_that_sleeps_at_once_polls_again_when_events_come_in_quick_succession() {
-        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
         (0..6).for_each(|_| spin.slept(u64::MAX, 0));
         let second = 1_000_000_000;
         (1..10).for_each(|n| spin.sleeps_at_once(n * second, n * second - 1));
@@ -345,7 +358,7 @@ mod tests {
 
     #[test]
     fn waiters_that_lost_their_cores_for_a_turn_yield_again_after_some_time() {
-        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+        let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
         let sleep_ns = u64::from(cost::of_sleep());
         spin.yielded(MIN_TURN_NS / 2);
         assert!(spin.yields(), "a turn of the partner ended the yields");
@@ -365,7 +378,7 @@ mod tests {
             spin.advice.yields_from_ns.load(Ordering::Relaxed) <= latest_ns,
             "an hour in which the process was stopped ended the yields for a day"
         );
-        let always = AdaptiveSpin::new(WaitStrategy::Yield);
+        let always = AdaptiveSpin::new(WaitStrategy::Yield, 1024);
         always.yielded(u64::MAX);
         assert!(always.yields());
     }
@@ -388,7 +401,7 @@ mod tests {
         const WAITS: u32 = 7;
         for sequence in 0..4u32.pow(WAITS) {
             for work in 0..4 {
-                let spin = AdaptiveSpin::new(WaitStrategy::Adaptive);
+                let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
                 let (mut ours, mut best, mut now, mut woken, mut most) = (0.0, 0.0, 1u64, 0u64, 0.0f64);
                 // Six long waits bring the waiter to where it sleeps at once.
                 for wait in (0..6).map(|_| 3).chain((0..WAITS).map(|wait| sequence / 4u32.pow(wait) % 4)) {
