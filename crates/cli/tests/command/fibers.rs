@@ -165,9 +165,10 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     until("all programs are waited for", || ended(&room.run(&["fibers", &control, "--dump"]), 0).0.contains(&waiting));
     assert_eq!(processes_with(&length), PROGRAMS);
     let dump = ended(&room.run(&["fibers", &control, "--dump"]), 0).0;
-    let frames: Vec<&str> = dump.lines().filter(|line| line.starts_with("           ")).collect();
+    // On a busy machine the dump shows the frames of a stall above those of the group.
+    let mut frames = dump.lines().skip_while(|line| !line.contains(&waiting)).skip(1);
     // Without line tables, inlined functions do not appear as frames.
-    assert!(frames.first().is_some_and(|frame| frame.contains("talk") || frame.contains("ops::exec")), "{dump}");
+    assert!(frames.next().is_some_and(|frame| frame.contains("talk") || frame.contains("ops::exec")), "{dump}");
     // Two threads run the fibers, one watches over them, and eight at a time start programs. A thread that has just
     // started a program may not be idle yet when the next program needs a thread.
     let seen = threads(process);
