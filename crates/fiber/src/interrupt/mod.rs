@@ -27,14 +27,14 @@ use registers::Registers;
 
 const SIGNAL: libc::c_int = libc::SIGURG;
 
-/// The bytes of a stack that are copied at most, the innermost ones.
+/// The maximum number of bytes that are copied of a stack, the innermost ones.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The time for which a thread is waited for that does not run, or blocks the signal.
+/// The maximum wait for the answer of a thread, which may not run, or may block the signal.
 const LIMIT: Duration = Duration::from_millis(20);
 
-/// The pause between two looks for the answer.
-const LOOK: Duration = Duration::from_micros(20);
+/// The pause between two checks for the answer.
+const CHECK_INTERVAL: Duration = Duration::from_micros(20);
 
 /// No question, or the address of the post whose worker is asked, or one of the following.
 static STATE: AtomicUsize = AtomicUsize::new(NONE);
@@ -50,8 +50,8 @@ static TURN: Mutex<()> = Mutex::new(());
 /// The time for which a thread waits for its turn to ask: that of some questions without an answer.
 const LIMIT_OF_TURN: Duration = Duration::from_millis(200);
 
-/// The answer to the question. Whoever moves `STATE` away from a post owns it: the handler until it has stored `WRITTEN`,
-/// and the one who asks at any other time.
+/// The answer to the question. The thread that moves `STATE` away from a post owns it: the handler until it has stored
+/// `WRITTEN`, and the asking thread at any other time.
 static ANSWER: Shared = Shared(UnsafeCell::new(Answer { fiber: 0, interrupted: None, room: ptr::null_mut() }));
 
 struct Shared(UnsafeCell<Answer>);
@@ -90,7 +90,7 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     }
     // Acquire pairs with the handler's release.
     while STATE.load(Acquire) != WRITTEN {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     STATE.store(NONE, Relaxed);
     drop(handled);
@@ -104,15 +104,15 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     }
 }
 
-/// Waits for the answer. Returns whether it is there.
+/// Waits for the answer, and returns whether it has come.
 fn wait() -> bool {
     let began = Instant::now();
     while began.elapsed() < LIMIT {
-        // Relaxed: the caller looks again.
+        // Relaxed: the caller loads it again with acquire.
         if STATE.load(Relaxed) == WRITTEN {
             return true;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     false
 }
@@ -201,7 +201,7 @@ fn handler() -> libc::sighandler_t {
 
 extern "C" fn on_question(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     let Some((post, fiber)) = Local::post_for_signal() else { return };
-    // A question to another worker is none of this one's. Acquire pairs with the release of the one who asks.
+    // A question to another worker does not concern this one. Acquire pairs with the release of the asking thread.
     if STATE.compare_exchange(post.addr(), WRITING, Acquire, Relaxed).is_err() {
         return;
     }
@@ -223,7 +223,7 @@ extern "C" fn on_question(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut
             answer.interrupted = Some((registers, bytes));
         }
     }
-    // Release pairs with the acquire of the one who asks.
+    // Release pairs with the acquire of the asking thread.
     STATE.store(WRITTEN, Release);
 }
 

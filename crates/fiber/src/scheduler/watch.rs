@@ -126,13 +126,12 @@ fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
             let since = before.since.elapsed();
             if since >= shared.options.stall && !before.is_reported {
                 before.is_reported = true;
-                // The fiber may end while its frames are looked for.
+                // The name comes first, since the fiber may end while its frames are collected.
                 let core = shared.fibers.get(fiber);
                 let unit = core.as_ref().and_then(|core| core.unit());
                 let label = core.map_or_else(|| format!("#{fiber}"), |core| core.label());
                 let backtrace = interrupt::backtrace(post, fiber);
-                let fiber = label;
-                shared.options.report(&Report::Stalled { fiber, unit, worker: post.index, since, backtrace });
+                shared.options.report(&Report::Stalled { fiber: label, unit, worker: post.index, since, backtrace });
             }
         }
         _ => *seen = Some(Seen { turn, since: Instant::now(), is_reported: false }),
