@@ -31,7 +31,7 @@ Exit status:
   2  the flow file or the arguments are wrong
   4  the plan could not be written";
 
-/// The end of `millstream plan --help`, with a flow file that has every key; a test reads it.
+/// The end of `millstream plan --help`, which shows a flow file with every key. A test parses that file.
 const PLAN_HELP: &str = concat!(
     "Exit status:\n",
     "  0  the flow can run\n",
@@ -186,9 +186,9 @@ pub(crate) enum Command {
 /// status.
 pub(crate) fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
-        // clap's errors contain colour sequences and quote words of the command line. A word may contain such sequences
-        // too, which could not be distinguished from clap's own afterwards. The printable form of the words is
-        // therefore parsed as well: it fails in the same way, and its error quotes only printable text.
+        // clap's errors contain colour sequences and quote words of the command line. A quoted word may contain such
+        // sequences too, and in the error nothing distinguishes them from clap's own. So the words are also parsed in
+        // their printable form. That fails in the same way, but its error quotes only printable text.
         let words: Vec<String> =
             std::env::args_os().map(|word| text::printable(&word.to_string_lossy()).into()).collect();
         let shown = by_family(Cli::command()).try_get_matches_from(&words).err();
@@ -249,7 +249,7 @@ mod tests {
         let states = |path: &str| helps.iter().any(|(other, help)| other == path && help.contains("Exit status"));
         for (command, _) in &helps {
             let family = format!("{} ", command.trim_end().rsplit_once(' ').expect("of a family").0);
-            // `history` itself only leads to `check`.
+            // A command that only groups others, as `history` does, need not state an exit status.
             let leads_on = helps.iter().any(|(other, _)| other != command && other.starts_with(command.as_str()));
             assert!(states(command) || states(&family) || leads_on, "{command}");
         }

@@ -58,7 +58,7 @@ pub(crate) struct Newest {
 pub(crate) struct Groups {
     /// The groups.
     pub groups: Vec<Group>,
-    /// The number of letters whose causes came after [`MAX_GROUPS`] others.
+    /// The number of letters in no group, because [`MAX_GROUPS`] groups existed already.
     pub others: u64,
 }
 

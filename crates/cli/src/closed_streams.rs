@@ -1,17 +1,17 @@
-//! Closed standard streams, as a shell starts a command by `<&-` or `>&-`.
+//! Closed standard streams: a shell closes them for a command that is followed by `<&-` or `>&-`.
 //!
-//! The Rust runtime opens `/dev/null` in place of a closed stream, so that no file gets its number. Then, however, a
-//! missing input looks empty, and output vanishes while the exit status says that all is well. So this module opens
-//! `/dev/null` first, in the wrong direction. The number is taken, and a read or write fails with `EBADF`, here and in
-//! the programs that inherit the stream, as it would on the closed stream. A command that does not use the stream
-//! notices nothing.
+//! The Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets the stream's number. But
+//! then a missing input looks empty, and output vanishes although the exit status reports success. So this module
+//! opens `/dev/null` before the runtime does, in the wrong direction: standard input for writing, standard output for
+//! reading. Every read or write of the stream then fails with `EBADF`, as on the closed stream, in this process and in
+//! the programs that inherit the stream. A command that does not use the stream is not affected.
 //!
-//! Standard error keeps the runtime's way, since a message that it cannot take could not be reported anywhere.
+//! A closed standard error is left to the runtime: an error in writing to it could not be reported anywhere.
 
 use libc::{EBADF, F_GETFD, O_RDONLY, O_WRONLY, STDIN_FILENO, STDOUT_FILENO, c_int};
 
-/// Takes the place of closed streams. It runs before the runtime, which can no longer be told apart from a parent that
-/// has opened `/dev/null` for both directions.
+/// Replaces closed streams before the runtime starts. Afterwards, a stream that the runtime has replaced looks like
+/// one that the parent process has opened on `/dev/null`.
 // SAFETY: the loader calls each function in this section once, before `main`, with the C library ready, and ignores
 // that it takes no arguments. The function calls only into the C library, and needs nothing of the Rust runtime.
 #[used]

@@ -14,11 +14,11 @@
 //! | `path` or `line` | the unit: a file that a walk found, or a line or argument |
 //! | `path_hex` or `line_hex` | only if the path or line is not UTF-8: its bytes in hexadecimal (`path` or `line` is then a readable approximation) |
 //! | `items` | `true` for a group of items: `line` separates them by zero bytes |
-//! | `rel_from` | of a `path`: the byte at which its part below the walked folder starts |
+//! | `rel_from` | for a `path`: the offset at which its part below the walked folder starts |
 //! | `part` | for a piece of the unit: its number at each split, from 1 |
 //! | `after` | the number of the last piece that the unit had produced when it failed |
 //! | `gathered` | for a unit that failed as part of a group: the number of units in the group; each unit that can be retried has a letter |
-//! | `is_sum` | `true` for a group that only counted or added: its units are not known any more, and none can be retried |
+//! | `is_sum` | `true` for a group that only counted or added: its units are no longer known, so none of them can be retried |
 //! | `source_fault` | `true` for something that the source could not read, such as a folder: there is no unit to retry |
 //! | `retry` | what `millstream retry` needs: the flow file with its hash, folder, parameters, INPUTs and caps |
 //!
@@ -26,8 +26,8 @@
 //! enters. A file to which a live run still writes is left alone: this run's letters then go to `FILE.RUN`. The file is
 //! created at the first letter, and only its owner can read it. Letters that are run again during the run are kept in
 //! `FILE.RUN.again-N` until they are settled; letters that `millstream retry` runs are kept in `FILE.RUN.again-0`. A
-//! letter that cannot be written (a full disk) goes to standard error instead. If a part of the letter was written and
-//! cannot be removed, that part is overwritten with a blank line, which a retry skips.
+//! letter that cannot be written, for example because the disk is full, goes to standard error instead. If a part of
+//! the letter was written and cannot be removed, that part is overwritten with a blank line, which a retry skips.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -140,7 +140,7 @@ impl DeadLetters {
                 _ => set_aside(&path),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            // The file may be written but not read.
+            // This user may write the file but not read it, so it cannot be opened and locked here.
             Err(_) => set_aside(&path),
         }
         .map_err(|source| NotWritable {
@@ -208,7 +208,7 @@ impl DeadLetters {
         self.write(&[head.as_bytes(), rest, b"\n"].concat());
     }
 
-    /// Ends all waits for a letter to be written.
+    /// Stops waiting for room for letters: from now on, a letter that cannot be written at once fails.
     pub(crate) fn give_up(&self) {
         // Relaxed: the flag publishes nothing.
         self.given_up.store(true, Ordering::Relaxed);
@@ -345,8 +345,9 @@ impl DeadLetters {
     }
 }
 
-/// Whether the letter is that of a group that failed only because its unit, or pieces of the unit, have failed and have
-/// letters of their own. A retry of those letters runs the whole unit, so the failure is reported once.
+/// Whether the letter belongs to a group that failed only because its unit, or a piece of the unit, has failed. The
+/// failed unit or piece has a letter of its own, and a retry of that letter runs the whole unit. So the failure is
+/// reported once.
 pub(crate) fn only_lacks(letter: &DeadLetter) -> bool {
     // The engine refuses such a group before the first attempt.
     letter.attempts == 0 && letter.input::<Record>().is_some_and(Record::lacks_a_piece_with_a_letter)
@@ -395,7 +396,7 @@ struct Line<'a> {
     retry: &'a Origin,
 }
 
-/// A letter waits to be written until the run abandons the units in flight.
+/// The write of a letter may wait until the run abandons the units in flight.
 impl Patience for DeadLetters {
     fn left(&self) -> Result<Duration, Failure> {
         if self.given_up.load(Ordering::Relaxed) {
@@ -567,7 +568,7 @@ mod tests {
         let first = letters::Letters::open(&path).unwrap().unwrap();
         let refused = letters::Letters::open(&path).unwrap_err().to_string();
         assert!(refused.contains("d.jsonl is in use by a run or another retry that has not ended"), "{refused}");
-        // The letters of a retry go to the same path, and its own lock does not exclude it.
+        // The letters of a retry go to the file that it retries. Its own lock on that file does not prevent this.
         let retry = check(&path, "flow-2");
         retry.begin(Some(first.locked())).unwrap();
         assert!(!path.exists());

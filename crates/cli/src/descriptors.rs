@@ -14,15 +14,15 @@ use rustix::process::{Resource, Rlimit, getrlimit};
 
 use crate::file::model::{FlowFile, OpSpec, ResourceKind, StageSpec};
 
-/// The name of the resource in reports and in `millstream status`. A name in a flow file contains no space, so the two
-/// cannot collide.
+/// The name of the resource in reports and in `millstream status`. The name of a resource in a flow file contains no
+/// space, so it cannot be this one.
 pub(crate) const NAME: &str = "file descriptors";
 
 /// The number of descriptors that a run opens in addition to those of its units: for its control socket and the
 /// socket's clients, the files of the report, of dead letters and of lists, and the folders of a walk.
 const BESIDE: u64 = 8;
 
-/// The number of descriptors of the threads that run fibers: two for each thread.
+/// The number of descriptors of the two threads that run fibers: two for each thread.
 const OF_FIBERS: u64 = 4;
 
 /// The number of descriptors that a process is assumed to have open if `/proc` cannot be read.
@@ -54,21 +54,21 @@ impl Limits {
 /// The descriptors of a flow's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// Whether the run takes the hard limit, which is higher than its soft limit.
+    /// Whether the run raises its soft limit to the hard limit.
     raises: bool,
     /// The number of descriptors that the units could use at once.
     wanted: u64,
     /// The limit, and the number of descriptors that it leaves for units.
     limit: u64,
     left: u64,
-    /// The maximum number that one unit has open.
+    /// The maximum number of descriptors that one unit has open.
     each: u64,
-    /// The smallest limit that would leave as many as the units could use.
+    /// The smallest limit that would leave as many descriptors as the units could use.
     enough: u64,
 }
 
 impl Share {
-    /// The number of descriptors that the units share; `None` if they can never use more than there are.
+    /// The number of descriptors that the units share; `None` if there are enough for all units that can run at once.
     pub(crate) fn to_share(self) -> Option<u64> {
         // At least one unit at a time gets its descriptors.
         self.is_short().then_some(self.left.max(self.each))
@@ -121,7 +121,7 @@ pub(crate) fn warning(file: &FlowFile, plan: &Plan) -> Option<String> {
 /// limit other than that of this process.
 fn needed(op: &OpSpec, raised: bool) -> u64 {
     match op {
-        // A name lookup has closed its socket when the connection opens.
+        // Never two at once: a name lookup closes its socket before the connection opens.
         OpSpec::Read { .. } | OpSpec::Http(_) => 1,
         // The file and its folder.
         OpSpec::Write { .. } => 2,
@@ -159,8 +159,8 @@ fn has_many_lists(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Append { path, .. } if path.fields().next().is_some())
 }
 
-/// The number of files that the op keeps open in addition to those of its units; an op with many files keeps
-/// `open_lists` of them open.
+/// The number of files that the op keeps open in addition to those of its units. An `append` whose path differs from
+/// unit to unit keeps `open_lists` files open.
 fn lists(op: &OpSpec, open_lists: usize) -> u64 {
     match op {
         op if has_many_lists(op) => open_lists as u64,
@@ -195,8 +195,8 @@ impl Limits {
         let starts_programs = file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)));
         let raises = self.hard > self.soft && (with_soft.is_short() || !starts_programs);
         let share = if raises { of(self.hard, true) } else { with_soft };
-        // Not all of a higher limit is for units, since connections get a share of it, so the sufficient limit is found
-        // by trial.
+        // A higher limit also allows more idle connections, so not all of it is for units. The sufficient limit is
+        // therefore found by trial.
         let mut larger = of(share.limit, true);
         while larger.is_short() {
             larger = of(larger.limit.saturating_add(larger.wanted - larger.left), true);
@@ -265,7 +265,8 @@ mod tests {
             "[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\nneeds = { net = 1 }\n\
              [[stage]]\nname = \"keep\"\nop = \"write\"\npath = \"out/{name}\"\n",
         );
-        // 16 requests and 4 writing workers need 24 descriptors; 8 are kept back, and an eighth for idle connections.
+        // 16 requests and 4 writing workers need 24 descriptors; 10 are open, 8 are reserved for the run, and an
+        // eighth of the limit is for idle connections.
         assert_eq!(share(&fetch, 4, &[true, false], 1 << 20, 10), None);
         assert_eq!(share(&fetch, 4, &[true, false], 48, 10), None);
         assert_eq!(share(&fetch, 4, &[true, false], 46, 10), Some(46 - 10 - 8 - 5));
@@ -286,7 +287,8 @@ mod tests {
     fn a_soft_limit_that_is_too_small_is_raised_and_a_hard_limit_is_reported() {
         let run = flow("[[stage]]\nname = \"run\"\nop = \"exec\"\nexec = [\"true\"]\nneeds = { net = 1 }\n");
         let of = |soft, hard| Limits { soft, hard }.share(&run, 4, &[true], 10);
-        // 16 programs need 96 descriptors, or 128 with a limit of their own; 10 are open and 8 kept back.
+        // 16 programs need 96 descriptors, or 128 with a limit of their own; 10 are open, and 8 are reserved for the
+        // run.
         let facts = |share: Share| (share.raises, share.wanted, share.limit, share.to_share());
         assert_eq!(facts(of(114, 1 << 20)), (false, 96, 114, None));
         assert_eq!(facts(of(113, 1 << 20)), (true, 128, 1 << 20, None));

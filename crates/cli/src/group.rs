@@ -20,7 +20,7 @@ pub(crate) struct Group {
     key: Option<Vec<u8>>,
     content: Content,
     /// The members without their payloads. There are none if the group represents the unit from which they were split,
-    /// or only counts or adds.
+    /// or if it only counts or adds.
     members: Vec<Record>,
     /// The members that are copies of the unit, without their payloads.
     copies: Vec<Record>,
@@ -230,7 +230,7 @@ impl Group {
             Content::Sorted { bytes, ends } => merged(&bytes, &ends),
             Content::Taken => return None,
         };
-        // The payload now has its own weight.
+        // The payload is weighed as such from now on, so the group weighs only its members.
         self.weight = self
             .members
             .iter()
@@ -250,8 +250,8 @@ fn merged(bytes: &[u8], ends: &[usize]) -> Vec<u8> {
         starts.zip(ends).map(|(start, end)| bytes[start..*end].split_inclusive(|byte| *byte == b'\n')).collect();
     let mut heap = BinaryHeap::with_capacity(contents.len());
     let mut refill = |heap: &mut BinaryHeap<_>, content: usize| {
-        // Lines are compared without their newlines: otherwise a line whose next byte is below the newline would come
-        // before its own prefix.
+        // Lines are compared without their newlines. Otherwise a tab, which is below a newline, would put the line
+        // `a\tb` before the line `a`.
         heap.extend(contents[content].next().map(|line| Reverse((&line[..line.len() - 1], content))));
     };
     (0..ends.len()).for_each(|content| refill(&mut heap, content));

@@ -84,7 +84,7 @@ pub(crate) fn init(args: &InitArgs) -> ExitCode {
         return printed(out::print(example.text()));
     }
     let cases = cases::beside(&file);
-    // Both are checked before either is written, so that no half of an example is left.
+    // Both paths are checked before either file is written, so an example is never written in part.
     if let Some(there) = [&file, &cases].into_iter().find(|path| path.symlink_metadata().is_ok()) {
         return is_there(there);
     }

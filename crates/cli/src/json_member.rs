@@ -141,7 +141,8 @@ impl<'de> Visitor<'de> for Collect<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        // Pages without a write take no memory, and no page is copied while the members grow.
+        // The reservation is for the worst case: a page that is never written takes no memory, and nothing is copied
+        // while the members grow.
         self.members.0.try_reserve_exact(self.most).map_err(serde::de::Error::custom)?;
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
             let text = value.get();

@@ -2,7 +2,8 @@
 //!
 //! A run lists its current temporary files in a file of the run-time folder, `temporary-PID-TOKEN`, which it keeps
 //! locked. The kernel releases the lock however the run ends. So a list that can be locked belongs to a dead run, even
-//! if another process has that run's number by now. The next run removes the files in such a list, then the list.
+//! if another process has that run's process number by now. The next run removes the files in such a list, then the
+//! list.
 //!
 //! The list has a slot for each file. A slot is written before its file is created, and cleared after the file has its
 //! final name or is gone; it is then reused. Names of temporary files contain the run's token, and only files with the
@@ -109,7 +110,7 @@ pub(crate) fn note(path: &Path) -> Entry {
     Entry(OWN.get().and_then(|list| list.note(path).map(|slot| (list, slot))))
 }
 
-/// A file's place in the list, if there is a list.
+/// A file's slot in the list, if there is a list.
 #[derive(Debug)]
 pub(crate) struct Entry(Option<(&'static List, usize)>);
 

@@ -16,14 +16,14 @@
 //! - `whatif`: `millstream whatif`, on the trace of a run;
 //! - `page`: `millstream page`, the page of a run from its trace, its events or its report;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
-//! - `metrics`: the metrics of a run, in a file, pushed and over HTTP;
+//! - `metrics`: the metrics of a run, in a file, pushed to a collector, and over HTTP;
 //! - `top`: `millstream top`;
 //! - `explain`: `millstream explain`;
 //! - `descriptors`: the limit on open files, as a resource; `closed_streams`: standard streams that are closed;
 //! - `leftovers`: the temporary files of a killed run;
 //! - `regular` and `web_url`: files and servers whose names come from data;
-//! - `json_bytes` and `json_member`: paths as JSON strings, without loss; the members of JSON objects;
-//! - `filled`: structs of the flow, for output that no flow has made.
+//! - `json_bytes`: paths as JSON strings, without loss; `json_member`: the members of JSON objects;
+//! - `filled`: values of the flow's non-exhaustive structs.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

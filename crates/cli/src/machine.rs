@@ -17,10 +17,10 @@ use crate::file::model::MachineSpec;
 
 /// The time between two readings of the machine's numbers.
 const LOOK: Duration = Duration::from_millis(50);
-/// The pause before a unit that has waited too long in the stage asks again.
+/// A unit that has waited too long in the stage returns to its queue, and may start again after this pause.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause of a unit in a run that ends: longer than the end of the run takes.
+/// The pause of a unit that returns to its queue because the run ends. It is longer than the end of the run takes.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// See the [module](self).
@@ -30,7 +30,7 @@ pub(crate) struct Machine {
     looked: Mutex<Option<Looked>>,
     /// Set when waits must end. Relaxed, like the flag below: it publishes nothing else.
     ends: AtomicBool,
-    /// Whether a unit was sent back after that.
+    /// Whether a unit was sent back to its queue after `ends` was set.
     sent_back: AtomicBool,
 }
 
@@ -99,7 +99,7 @@ impl Machine {
 
     fn look(&self) -> Looked {
         let mut looked = Looked { at: Instant::now(), starts: u64::MAX, short: None };
-        // If the kernel does not provide a number, no program waits for it.
+        // A number that the kernel does not provide delays no program.
         if let (Some(limit), Some(running)) = (self.spec.load, runnable()) {
             looked.starts = limit.saturating_sub(running);
             if looked.starts == 0 {

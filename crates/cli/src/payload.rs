@@ -132,7 +132,8 @@ impl Payload {
         self.known_len().map_or_else(|| self.each(cx, |_| Ok(())), Ok)
     }
 
-    /// Makes the content once if its length cannot be known otherwise.
+    /// Determines the length of a stream, which then remembers it. The content is made once if its length cannot be
+    /// known otherwise.
     ///
     /// # Errors
     /// As [`each`](Self::each).
@@ -144,8 +145,8 @@ impl Payload {
         Ok(())
     }
 
-    /// The content as a stream, which the payload becomes as well. Bytes in memory are shared rather than copied,
-    /// unless they are a part of a block.
+    /// Turns the payload into a stream, and returns that stream. Bytes in memory are shared rather than copied, unless
+    /// they are a part of a block.
     pub(crate) fn share(&mut self) -> Stream {
         if let Some(bytes) = self.owned() {
             *self = Stream::of_bytes(std::mem::take(bytes), 0).into();
@@ -170,7 +171,7 @@ impl Payload {
         self.known_len() == Some(0)
     }
 
-    /// Gives the content to `take`, piece by piece; returns the number of its bytes.
+    /// Passes the content to `take`, piece by piece; returns the number of its bytes.
     ///
     /// # Errors
     /// Fails if `take` fails, if the stage's time is over, or if the content cannot be made: a file that cannot be read
@@ -202,7 +203,7 @@ impl Payload {
     }
 
     /// The content in memory, for a stage that cannot work on pieces and has reserved the [bytes](Self::to_make) for
-    /// it. The payload stays as it was, so the weight of a unit whose stage fails is still right.
+    /// it. The payload itself is unchanged, so if the stage fails, the unit's weight is still right.
     ///
     /// # Errors
     /// The errors of [`each`](Self::each), or that the system has no memory.

@@ -209,8 +209,8 @@ impl Record {
         }
     }
 
-    /// The size, `{size}`: that of the unit's file, which is determined here if no stage has needed it before; without
-    /// a file, that of the payload.
+    /// The value of `{size}`: the size of the unit's file, or of the payload if the unit is not a file. If the size of
+    /// the file is not known yet, it is determined here.
     pub(crate) fn known_size(&self) -> u64 {
         self.size
             .or_else(|| u64::try_from(self.own_file()?.st_size).ok())
@@ -218,9 +218,9 @@ impl Record {
             .unwrap_or(0)
     }
 
-    /// The permissions of a file made from this unit, before the usual `umask`. They derive from the file from which
-    /// the unit was [read](Self::mode), or which it is. The group of the new file may be a different one, so the group
-    /// gets no more permissions than others have on the original.
+    /// The permissions of a file made from this unit, before the usual `umask`. They derive from the file that a stage
+    /// has [read](Self::mode) for the unit, or else from the unit's own file. The new file may belong to another
+    /// group, so its group gets no more permissions than others have on the original.
     pub(crate) fn permissions(&self) -> u32 {
         let everybody = match self.mode.or_else(|| Some(self.own_file()?.st_mode)) {
             Some(mode) => mode & (mode >> 3) & 0o6,

@@ -25,7 +25,7 @@ const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTT
 /// The number of times that a path is resolved again after a concurrent rename.
 const MAX_TRIES: u32 = 64;
 
-/// Opens the regular file at `path`, through symbolic links if its name is one.
+/// Opens the regular file at `path`; symbolic links are followed.
 ///
 /// # Errors
 /// The error of the system, or that `path` is not a regular file.

@@ -26,7 +26,7 @@ use crate::run::{ALL_RETIRED, WRONG, with_places};
 use crate::source::{self, SourceError};
 use crate::wire::wire_case;
 
-/// The time of one wait for the printer, which writes to a file here.
+/// The maximum time of one wait for the printer, which writes to a file here.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The reason why the flow of a case was not run.
@@ -136,7 +136,7 @@ fn shown(record: &Record) -> String {
     String::from_utf8_lossy(&record.shown_text()).into_owned()
 }
 
-/// The value that an expectation names: of the field in `template`, or the payload.
+/// The value of the field in `template`; without a template, the payload if `name` is `payload`.
 fn value(record: &Record, name: &str, template: Option<&Template>) -> Option<String> {
     let bytes = match template {
         None if name == "payload" => record.payload.as_bytes()?.to_vec(),

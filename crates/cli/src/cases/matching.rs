@@ -2,7 +2,8 @@
 //!
 //! An expectation may fit several units, and a unit may fit several expectations. If each expectation simply took the
 //! first unit that fits, another could be left without a partner. So the pairs are a maximum matching. (Kuhn's
-//! algorithm: an expectation takes over the partner of another expectation if the latter can move to a different unit.)
+//! algorithm: an expectation may take the partner of another expectation, provided that this other expectation can move
+//! to a different unit.)
 
 /// Returns the partner of each expectation in a maximum matching. Takes time in proportion to `expected`² · `found` at
 /// most, and to `expected` · `found` where few expectations compete for a unit.
@@ -38,8 +39,9 @@ fn extend(first: usize, taken_by: &mut [Option<usize>], fits: &impl Fn(usize, us
     }
 }
 
-/// Moves the expectations along the path, from its end back to `first`. The expectation that reached `free` takes it,
-/// and leaves its previous unit to the expectation that reached that unit, and so on.
+/// Moves each expectation on the path by one unit, from the end of the path back to `first`. The expectation that
+/// reached `free` moves to `free`; the expectation before it on the path moves to the unit that has just become free,
+/// and so on.
 fn shift(free: usize, first: usize, taken_by: &mut [Option<usize>], reached_from: &[Option<usize>]) {
     let mut free = free;
     while let Some(expected) = reached_from[free] {

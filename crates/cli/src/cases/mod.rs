@@ -47,7 +47,7 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct StandIns {
     /// The command that runs in place of programs.
     pub program: Arc<StandInProgram>,
-    /// The answers given in place of servers.
+    /// The responses sent in place of servers.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests reach it"))]
     pub server: Server,
 }

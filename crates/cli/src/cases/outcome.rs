@@ -13,9 +13,9 @@ pub(super) struct Outcome {
     pub dead: Vec<Dead>,
     /// Failures at the end of the run.
     pub trouble: Vec<String>,
-    /// The answers of the case that were given.
+    /// The responses of the case that were used, by their index.
     pub answered: Vec<usize>,
-    /// A sentence for each request that the case has no answer for.
+    /// A sentence for each request that the case has no response for.
     pub unanswered: Vec<String>,
 }
 

@@ -28,7 +28,8 @@ const NOT_FOUND: u8 = 127;
 pub(crate) struct StandInProgram(pub(super) Papers);
 
 impl StandInProgram {
-    /// The command that stands in for the program of this name, or for a script; the program's arguments follow.
+    /// The command that replaces the program of this name, or a script if there is no name. The caller adds the
+    /// arguments.
     pub(crate) fn command(&self, program: Option<&OsStr>) -> Command {
         let mut command = self.0.stand_in();
         command.args(program);

@@ -1,7 +1,7 @@
-//! The stand-in for servers: answers requests as the case defines for their URLs, over connections without a network.
+//! The stand-in for servers: sends the response that the case defines for a URL, over a connection without a network.
 //!
-//! Only the connection is replaced, so redirects, statuses and limits are those of a real run. Several answers for the
-//! same URL are used one after the other; the last one is then repeated.
+//! Only the connection is replaced, so redirects, statuses and limits are those of a real run. Several responses for
+//! the same URL are used one after the other; the last one is then repeated.
 
 #[cfg(feature = "http")]
 mod connection;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::file::cases::Answer;
 
-/// The answers of a case.
+/// The responses of a case.
 #[derive(Debug, Clone)]
 pub(crate) struct Server(Arc<Mutex<Answers>>);
 
@@ -21,9 +21,9 @@ struct Answers {
     answers: Vec<Answer>,
     /// Requests by URL and method.
     requests: BTreeMap<(String, String), usize>,
-    /// The answers that were given so far.
+    /// The responses that were used so far, by their index.
     given: Vec<usize>,
-    /// A sentence for each request that has no answer, each sentence once.
+    /// A sentence for each request without a response; equal sentences occur once.
     unanswered: BTreeSet<String>,
 }
 
@@ -37,12 +37,12 @@ impl Server {
         })))
     }
 
-    /// A sentence for each request that has no answer.
+    /// A sentence for each request without a response.
     pub(super) fn unanswered(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).unanswered.iter().cloned().collect()
     }
 
-    /// The answers that were given, in order.
+    /// The responses that were used, by their index, in the order of the requests.
     pub(super) fn given(&self) -> Vec<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).given.clone()
     }

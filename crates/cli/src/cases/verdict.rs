@@ -37,8 +37,8 @@ pub(super) fn differences(case: &Case, trial: &Trial, outcome: &Outcome) -> Vec<
         }
     }
     match trial.papers().lacks() {
-        // A stage may ignore failures, so a missing definition is reported even if no unit died of it: it is a mistake
-        // in the case.
+        // A missing definition is a mistake in the case. It is reported even if no unit died of it, since the stage
+        // may ignore failures.
         Ok(lacks) => {
             let is_told = |lack: &String| outcome.dead.iter().any(|dead| dead.message.contains(first_line(lack)));
             let lacks = lacks.iter().chain(&outcome.unanswered);

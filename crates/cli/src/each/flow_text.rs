@@ -196,7 +196,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Text that stays in its comment.
+/// The text without control characters, so that a newline in it cannot end its comment.
 fn comment(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -14,12 +14,12 @@ enum Within {
     Single,
     /// `"…"`
     Double,
-    /// `$(…)`, or parentheses in one.
+    /// `$(…)`, or parentheses within one.
     Command,
 }
 
-/// The script in the template `text`, with its fields replaced by references, and the replaced fields, each as the
-/// template of an argument. These arguments follow `others` other arguments.
+/// Replaces the fields in the script `text` by references. Returns the script and the replaced fields, each as the
+/// template of an argument. The shell gets these arguments after `others` other ones.
 pub(super) fn with_references(text: &str, others: usize) -> (String, Vec<String>) {
     let Ok(template) = Template::parse(text) else { return (text.to_owned(), Vec::new()) };
     let mut fields: Vec<String> = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn with_references(text: &str, others: usize) -> (String, Vec<String>
                 fields.push(written);
                 fields.len() - 1
             });
-        // In a template, a brace is written as two.
+        // The script is a template again, in which a literal brace is doubled.
         script += &match within.last() {
             None | Some(Within::Command) => format!("\"${{{{{number}}}}}\""),
             Some(Within::Double) => format!("${{{{{number}}}}}"),

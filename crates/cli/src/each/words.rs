@@ -151,7 +151,7 @@ pub(super) fn template_of(word: &str) -> String {
                 rest = &braces[inner.len() + 2..];
             }
             _ => {
-                // In a flow file, a brace is written as two.
+                // In a flow file, a literal brace is doubled.
                 let brace = &braces[..1];
                 text.extend([brace, brace]);
                 let doubled = braces[1..].starts_with(brace);
@@ -163,8 +163,8 @@ pub(super) fn template_of(word: &str) -> String {
     text
 }
 
-/// The first field of a word, as it is written there, that belongs to one item. A word that is exactly the item can
-/// represent several.
+/// The first field of a word that belongs to one item, as it is written in the word. A word that is nothing but `{}`
+/// is allowed, since it can represent several items.
 fn part_of_one_item(word: &str) -> Option<String> {
     let is_part = |text: &str| {
         let template = Template::parse(&template_of(text));

@@ -44,7 +44,7 @@ pub(crate) enum Explained {
 pub(crate) struct NamedUnit {
     /// Its path, line or argument, in a form that is safe to show.
     pub(crate) text: String,
-    /// Its place in the flow.
+    /// Its position in the flow.
     #[serde(flatten)]
     pub(crate) place: UnitPlace,
 }

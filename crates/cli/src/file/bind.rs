@@ -15,9 +15,9 @@ use super::template::{Field, Template};
 impl FlowFile {
     /// Fills in `{input}` with the first INPUT.
     ///
-    /// A source that is exactly `{input}` (`walk = "{input}"`, `lines = "{input}"`) keeps it, because it takes every
-    /// INPUT. A flow with `lines = "-"` that does not use `{input}` reads the INPUTs, if there are any, in place of
-    /// standard input. For lines, an INPUT `-` is standard input.
+    /// A source that is exactly `{input}` (`walk = "{input}"`, `lines = "{input}"`) is not filled in, because it
+    /// takes every INPUT. A flow with `lines = "-"` that does not use `{input}` reads the INPUTs, if there are any,
+    /// in place of standard input. For lines, an INPUT `-` is standard input.
     ///
     /// # Errors
     /// An INPUT is missing, or the flow has no use for one of them.

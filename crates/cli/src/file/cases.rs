@@ -41,7 +41,7 @@ pub(crate) struct Case {
     pub params: Vec<(String, String)>,
     /// The files that exist before the run.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// The answers of servers.
+    /// The responses of servers.
     pub answers: Vec<Answer>,
     /// The results of programs.
     pub programs: Vec<Program>,

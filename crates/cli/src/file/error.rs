@@ -89,7 +89,7 @@ impl FlowError {
     }
 }
 
-/// A flow file's text and its problems, at least one.
+/// A flow file's text, with at least one problem.
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     path: PathBuf,

@@ -1,5 +1,5 @@
-//! Checks of the graph that the stages form: every stage is reachable, every unit can leave, and every field that a
-//! template uses has a value by then.
+//! Checks of the graph that the stages form: every stage is reachable, every unit can leave, and every field has a
+//! value where a template uses it.
 //!
 //! If the file has other mistakes, parts of a stage may be unknown. The unknown parts are assumed to be right.
 
@@ -342,8 +342,9 @@ impl Graph<'_> {
         Some(problem.at(span, "the copies are still apart").help(help))
     }
 
-    /// The named groups whose fields a unit may still have in this stage, from the expressions of the `parse` stages
-    /// before it. `None` if there is no such stage, or if one of them reads JSON, whose members are not known.
+    /// The named groups of regular expressions whose fields a unit may still have in this stage. They come from the
+    /// `parse` stages before it. `None` if there is no such stage, or if one of them reads JSON, whose members are not
+    /// known.
     fn groups_before(&self, index: usize) -> Option<Vec<String>> {
         // A later `parse` replaces all fields, but a piece or a gathered unit may have the fields of its parent from
         // before that `parse`.

@@ -12,18 +12,18 @@
 //! move.
 //!
 //! # What waits by parent
-//! While a group is open, at least one piece of its unit, or a piece of such a piece, is in flight and does not wait in
-//! a group. A piece can wait only in a group by parent, together with the pieces into which it was split, since
-//! [`graph`](super::graph) refuses other groups in between; if all pieces waited, the innermost group would be closed.
-//! Two units share no piece. So there are at most as many open groups at a join as units may be in flight, and one more
-//! for each fork, which may produce one piece beyond that cap to make progress.
+//! The cap on units in flight bounds the open groups of a join. While a group is open, at least one piece of its unit,
+//! or a piece of such a piece, is in flight and waits in no group. Otherwise all pieces of the unit would wait in
+//! groups by parent, since [`graph`](super::graph) refuses other groups between the fork and the join, and the
+//! innermost of these groups would be closed. No piece belongs to two units. So a join has at most as many open groups
+//! as units may be in flight, and one more for each fork, which may produce one piece beyond that cap to make progress.
 //!
 //! # What waits by text
 //! A group by text, or of all units, may wait for units that never come, but at most until the end of the run. The
 //! number of such groups is limited by `max_groups`, and their contents by half of the byte budget; beyond either
-//! limit, the oldest group is closed early. Suppose that the text differs from unit to unit. Then the join is a mistake
-//! if a unit never brings as many pieces as a group waits for: [`check`] refuses it. If the number of pieces depends on
-//! the data, [`warn`] says so.
+//! limit, the oldest group is closed early. If the text differs from unit to unit, a group gets the pieces of one unit
+//! only. [`check`] refuses such a join if no unit can have as many pieces as a group waits for, and [`warn`] reports it
+//! if the number of pieces depends on the data.
 
 use std::collections::HashMap;
 use std::ops::Add;
@@ -102,7 +102,7 @@ pub(crate) struct Join {
     pub fork: usize,
     /// The stage that gathers, by its index.
     pub join: usize,
-    /// The paths from the fork, each with its first stage and the number of pieces that reach the join by it.
+    /// The paths from the fork to the join, each with its first stage and the number of pieces that take it.
     pub ways: Vec<(usize, Count)>,
     /// The number of pieces of one unit that come to the join.
     pub pieces: Count,
@@ -131,8 +131,8 @@ pub(super) fn check(stages: &[StageSpec], source: &SourceSpec, group: usize) -> 
     hopeless.map(|waiting| waiting.refuse(stages)).collect()
 }
 
-/// Warns of joins by a text that differs from unit to unit, if it depends on the data whether a group gets the units
-/// that it waits for. There is no warning if the flow limits the wait by `wait`, `bytes` or `max_groups`.
+/// Warns of joins by a text that differs from unit to unit, if the data decide whether a group gets the units that it
+/// waits for. There is no warning if the flow limits the wait by `wait`, `bytes` or `max_groups`.
 pub(super) fn warn(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Problem> {
     let open = waiting(stages, source, group)
         .into_iter()
@@ -173,7 +173,7 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
         let is_by_unit_alone = key.fields().all(|(field, _)| is_path(field));
         let is_unlimited = spec.wait.is_none() && spec.bytes.is_none() && spec.max_groups.is_none();
         for join in graph.joins_at(index) {
-            // A copy has the fields of its file; another piece sees them as those of its parent.
+            // A copy has the fields of its file as its own; any other piece has them as fields of its parent.
             let is_copy = stages[join.fork].op.copies().is_some();
             let tells_apart = |field: &Field| is_path(field) && (is_copy || matches!(field, Field::Parent(_)));
             let spans_inputs =
@@ -188,8 +188,8 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
     found
 }
 
-/// Whether the field is the path of a file of the source. A copy has it as its own field, another piece as its
-/// parent's.
+/// Whether the field is the path of a file of the source. A copy has the path as its own field, any other piece as a
+/// field of its parent.
 fn is_path(field: &Field) -> bool {
     match field {
         Field::Path | Field::Rel => true,
@@ -272,7 +272,7 @@ struct Graph<'a> {
     stages: &'a [StageSpec],
     /// For each stage, the stages to which a unit may go next.
     exits: Vec<Vec<usize>>,
-    /// For each stage and each other stage, whether the former's units, or units made from them, may reach the latter.
+    /// For each pair of stages, whether the units of the first, or units made from them, may reach the second.
     after: Vec<Vec<bool>>,
     /// The known counts from a stage to a join; `None` while one is being determined.
     counts: HashMap<(usize, usize), Option<Count>>,
@@ -324,13 +324,13 @@ impl<'a> Graph<'a> {
         exits.into_iter().map(|exit| (exit, pieces.times(self.arrivals(exit, join)))).collect()
     }
 
-    /// The number of units that reach the join for each unit that reaches the stage, before any `gather` in between
-    /// makes other units of them.
+    /// The number of units that reach the join for each unit that reaches the stage. Units that a `gather` in between
+    /// makes are not counted.
     fn arrivals(&mut self, stage: usize, join: usize) -> Count {
         if stage == join {
             return Count::exactly(1);
         }
-        // A group is another unit: it represents the unit that was split, or several units.
+        // A group is a new unit, which is not counted.
         if gather(&self.stages[stage]).is_some() || !self.after[stage][join] {
             return Count::NONE;
         }
@@ -340,7 +340,7 @@ impl<'a> Graph<'a> {
         }
         match self.counts.get(&(stage, join)) {
             Some(Some(count)) => return *count,
-            // The units are in a cycle of stages.
+            // The count is being determined already: the stages form a cycle.
             Some(None) => return Count::ANY,
             None if self.depth == MAX_DEPTH => return Count::ANY,
             None => {}
@@ -365,8 +365,8 @@ impl<'a> Graph<'a> {
         counts.into_iter().chain(leaves.then_some(Count::NONE)).reduce(Count::or).unwrap_or(Count::NONE)
     }
 
-    /// The arrivals through a fork: its pieces, unless the join is by parent, and the groups into which they are
-    /// gathered before.
+    /// The arrivals through a fork: its pieces, unless the join is by parent, and the groups that joins before this one
+    /// make of its pieces.
     fn through(&mut self, fork: usize, join: usize) -> Count {
         let pieces = if self.is_by_parent(join) { Count::NONE } else { sum(&self.ways(fork, join)) };
         let Some(inner) = self.inner_joins(fork) else { return Count::ANY };

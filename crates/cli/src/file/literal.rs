@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The position, in the literal `raw` with its quotes, of `range` of its `value`. `None` if `raw` is not a literal of
-/// `value`.
+/// Converts `range` of the string `value` to the corresponding range of its literal `raw`, quotes included. Returns
+/// `None` if `raw` is not a literal of `value`.
 pub(super) fn place(raw: &str, value: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let quotes = [("\"\"\"", true), ("'''", false), ("\"", true), ("'", false)];
     let (quote, has_escapes, inner) = quotes.into_iter().find_map(|(quote, has_escapes)| {
@@ -61,7 +61,7 @@ fn step(text: &str, has_escapes: bool) -> Option<(usize, usize)> {
 mod tests {
     use super::place;
 
-    /// The part of `raw` that represents the first `{` to `}` of `value`.
+    /// The part of `raw` that represents `value` from its first `{` to its first `}`.
     fn found<'a>(raw: &'a str, value: &str) -> Option<&'a str> {
         let range = value.find('{').unwrap()..value.find('}').unwrap() + 1;
         Some(&raw[place(raw, value, &range)?])

@@ -2,8 +2,8 @@
 //!
 //! A [`FlowFile`] is plain data: every name in it resolves, every size and time is a number, every template parses and
 //! has its `{param.…}` fields filled in. Nothing here runs a flow: [`crate::wire`] turns a `FlowFile` into an engine
-//! flow, and [`crate::ops`] turns an [`OpSpec`] into code. The `span`s are byte ranges of [`FlowFile::text`], so that
-//! errors that are found later can still point at the line.
+//! flow, and [`crate::ops`] turns an [`OpSpec`] into code. The `span`s are byte ranges of [`FlowFile::text`], so later
+//! errors can still point at the line.
 
 mod condition;
 mod op;
@@ -55,7 +55,7 @@ pub(crate) struct FlowFile {
     pub resources: Vec<ResourceSpec>,
     /// `[source]`.
     pub source: SourceSpec,
-    /// The number of the source's items in one unit. It is 1 without `group`, and if `group` is a number of bytes.
+    /// The number of the source's items in one unit: 1 if `group` is absent or is a number of bytes.
     pub group: usize,
     /// The position of `[source]` in the text.
     pub source_span: Range<usize>,
@@ -140,7 +140,7 @@ pub(crate) struct ResourceSpec {
     pub name: String,
     /// The kind of resource, and its amount.
     pub kind: ResourceKind,
-    /// Whether each unit or each batch takes it.
+    /// Whether each unit or each batch acquires it.
     pub hold: Hold,
     /// For keyed resources: the maximum number of keys remembered at once (the engine's default if absent).
     pub max_keys: Option<u64>,
@@ -190,12 +190,12 @@ pub(crate) struct RateSpec {
     pub burst: u64,
 }
 
-/// The taker of a resource.
+/// The holder of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// `hold = "unit"`, the default: every unit takes its own.
+    /// `hold = "unit"`, the default: acquired for each unit.
     Unit,
-    /// `hold = "batch"`: taken once for a whole batch of units, as a database connection is.
+    /// `hold = "batch"`: acquired once for a whole batch of units, as a database connection is.
     Batch,
 }
 
@@ -216,12 +216,11 @@ pub(crate) struct StageSpec {
     pub idempotent: Option<bool>,
     /// The minimum and maximum number of workers at once; 0 to all of them if absent.
     pub workers: Option<(WorkersBound, WorkersBound)>,
-    /// Whether the stage runs beside the CPU workers; if absent, the op decides.
+    /// Whether the stage has threads of its own, in addition to the flow's workers; if absent, the op decides.
     pub blocking: Option<bool>,
     /// The fibers on which the units run; threads when absent.
     pub fibers: Option<FibersSpec>,
-    /// The number of units that a worker takes at once; if absent, as many as the stage runs in a few microseconds, by
-    /// measurement.
+    /// The number of units that a worker takes at once; if absent, the engine derives the number from measured times.
     pub batch: Option<BatchSpec>,
     /// The queue's bound; the engine's default when absent.
     pub queue: Option<u64>,
@@ -230,7 +229,7 @@ pub(crate) struct StageSpec {
     /// The next stage of a unit; `None` means retirement. If the file names no next stage, it is the following one in
     /// the file, or retirement after the last.
     pub next: Option<String>,
-    /// For an op that [has one](OpSpec::has_else): the second exit; `None` retires the units that take it.
+    /// The second exit of an op that [has one](OpSpec::has_else); `None` retires the units that leave by it.
     pub otherwise: Option<String>,
     /// The fields of the unit that the stage's templates use, with their positions in the text.
     pub fields: Vec<(Field, Range<usize>)>,

@@ -67,7 +67,8 @@ pub(crate) enum Field {
     Param(String),
     /// `{set.NAME}`: the value that a `set` stage has given the unit under this name.
     Set(String),
-    /// `{json.NAME}`: a member of the object that a `parse` stage read; `{json.NAME.NAME}`: one of an object within.
+    /// `{json.NAME}`: a member of the object that a `parse` stage read; `{json.NAME.NAME}`: a member of an object
+    /// within that object.
     Json(String),
 }
 
@@ -350,7 +351,7 @@ impl Template {
         }
     }
 
-    /// Fills in the fields that `params` and `input` have values for; others stay.
+    /// Fills in the fields that `params` and `input` have values for; other fields remain.
     pub(crate) fn bind(&mut self, params: &BTreeMap<String, String>, input: Option<&[u8]>) {
         let mut bound = Vec::with_capacity(self.pieces.len());
         for piece in self.pieces.drain(..) {

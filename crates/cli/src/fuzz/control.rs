@@ -35,7 +35,8 @@ const FLOW: &str = r#"
     needs = { disk = 1, "host:{host}" = 1, api = 1 }
 "#;
 
-/// Serves the bytes as requests, then reads them as an answer; returns whether they are either.
+/// Serves the bytes as requests, then reads the same bytes as an answer; returns whether they were valid as one of
+/// these.
 ///
 /// # Panics
 /// An answer that the client cannot read, a refused change that has changed something, settings that cannot be set as
@@ -47,7 +48,7 @@ pub fn control(bytes: &[u8]) -> bool {
     served || shown.is_some()
 }
 
-/// Whether a request among them was carried out.
+/// Serves the requests; returns whether one of them was carried out.
 fn serve(requests: &[u8]) -> bool {
     static FILE: OnceLock<FlowFile> = OnceLock::new();
     let file = FILE.get_or_init(|| parse(Path::new("fuzz.toml"), FLOW, &[]).expect("it is a flow"));

@@ -1,8 +1,8 @@
-//! The answers of a hostile server to `http-get`.
+//! The responses of a hostile server to `http-get`.
 //!
 //! The first byte of an input is the maximum number of bytes that one read returns; 0 means no maximum. The other bytes
-//! are the data that the server sends: an answer for each request, separated by [`NEXT`]. In an answer, the bytes after
-//! [`AGAIN`] are sent repeatedly, as fast as they are read.
+//! are the data that the server sends: a response for each request, separated by [`NEXT`]. In a response, the bytes
+//! after [`AGAIN`] are sent repeatedly, as fast as the client reads them.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use crate::file::template::Template;
 use crate::ops::http_over;
 use crate::record::Record;
 
-/// Separates the answers to successive requests.
+/// Separates the responses to successive requests.
 const NEXT: u8 = 0x1e;
 
 /// The bytes after this byte are sent repeatedly, up to [`MAX_SENT`].
 const AGAIN: u8 = 0x1c;
 
-/// The maximum number of bytes that a server sends in answer to one request: far more than the largest body that is
+/// The maximum number of bytes that a server sends in response to one request: far more than the largest body that is
 /// accepted.
 const MAX_SENT: usize = 4 << 20;
 
@@ -74,7 +74,7 @@ pub fn http(bytes: &[u8]) -> bool {
             let hops = |record: &Record| record.rare.hop.as_ref().map_or(0, |hop| hop.count);
             let before = hops(&record);
             let result = op.run(&mut record, cx);
-            // A unit that has been redirected goes on with the next request.
+            // If the unit was redirected, the op runs again for the next request.
             if result.is_ok() || hops(&record) == before {
                 return (record, result);
             }
@@ -94,7 +94,7 @@ pub fn http(bytes: &[u8]) -> bool {
     }
 }
 
-/// The answers that a server has still to give, on any of its connections.
+/// The responses that a server has not sent yet, on any of its connections.
 #[derive(Debug)]
 struct Script {
     piece: usize,
@@ -114,8 +114,8 @@ impl Answer {
         Self { once: parts.next().unwrap_or_default(), again: parts.next().unwrap_or_default() }
     }
 
-    /// Writes the bytes from `at` on into `room`, at most `piece` of those that are sent once; returns the number of
-    /// bytes, 0 at the end.
+    /// Writes the bytes from `at` on into `room`, and returns their number, 0 at the end. A call writes at most `piece`
+    /// of the bytes that are sent once.
     fn send(&self, at: usize, piece: usize, room: &mut [u8]) -> usize {
         if let Some(rest @ [_, ..]) = self.once.get(at..) {
             let amount = rest.len().min(piece).min(room.len());
@@ -167,7 +167,7 @@ impl Transport for Connection {
         &mut self.buffers
     }
 
-    /// Takes a request, whose answer replaces the unread part of the previous answer.
+    /// Receives a request. Its response replaces the unread part of the previous response.
     fn transmit_output(&mut self, _amount: usize, _timeout: NextTimeout) -> Result<(), ureq::Error> {
         let next = self.script().answers.pop_front();
         (self.answer, self.sent) = (next.unwrap_or_default(), 0);
@@ -191,7 +191,7 @@ impl Transport for Connection {
     }
 }
 
-/// Every host has the same address, which leads nowhere.
+/// A resolver that gives every host the same address. No connection to that address is made.
 #[derive(Debug)]
 struct Nowhere;
 

@@ -80,7 +80,8 @@ fn decompress(bytes: &[u8]) -> bool {
         run(&OpSpec::Sha256, record).ok()?.rare.sha256
     };
     let whole = content(u64::MAX);
-    // A stream refuses frames with large windows; a payload in memory needs no additional memory for them.
+    // The streamed content may be missing: a stream refuses frames with large windows, for which a payload in
+    // memory needs no additional memory.
     if let (Some(whole), Some(streamed)) = (whole, content(1)) {
         assert_eq!(whole, streamed, "a stream has the content that the payload in memory has");
     }

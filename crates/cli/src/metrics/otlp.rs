@@ -1,9 +1,9 @@
 //! `--otlp`: the metrics, pushed to a collector by OTLP over HTTP.
 //!
 //! A push is the exposition that a scrape would get, translated to JSON by [`encode`], so that push and scrape agree. A
-//! thread pushes and waits for each answer at most [`PATIENCE`]. It does not repeat a failed push, since the next one
-//! has newer numbers. The end of a run waits at most [`LAST`] for one more push, so that an absent or slow collector
-//! does not delay the run. If that push fails, a message and the report say that the last numbers are lost.
+//! thread makes the pushes, and waits at most [`PATIENCE`] for each response. It does not repeat a failed push, since
+//! the next one has newer numbers. The end of a run waits at most [`LAST`] for one more push, so that an absent or slow
+//! collector does not delay the run. If that push fails, a message and the report say that the last numbers are lost.
 //!
 //! The environment variables of the OpenTelemetry specification name the collector, its headers and the service.
 //!
@@ -30,7 +30,7 @@ use super::Metrics;
 
 /// The time between two pushes.
 const EVERY: Duration = Duration::from_secs(15);
-/// The time that a collector has to take a push.
+/// The maximum time for a collector's response to a push.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time that the end of a run waits for the last push, and the additional time for the message of its failure.
 const LAST: Duration = Duration::from_secs(2);
@@ -118,7 +118,7 @@ impl Push {
     /// lost.
     pub(crate) fn finish(self) -> Option<String> {
         drop(self.end);
-        // A push of earlier numbers may still wait for its answer; the process ends without that answer.
+        // If an earlier push still waits for its response after this time, the process ends without that response.
         let pushed = self.last.recv_timeout(LAST + WORD);
         let why = pushed.unwrap_or_else(|_| Err(format!("no answer within {} s", LAST.as_secs()))).err()?;
         Some(format!("the last metrics are lost, since {} did not take them: {why}", self.collector))

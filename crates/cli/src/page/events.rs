@@ -96,12 +96,13 @@ impl Events {
         let mut events = Events::default();
         let mut from = serde_json::Deserializer::from_reader(from);
         match events.deserialize(&mut from) {
-            // The end of an array of events may be missing, if the program was killed before it wrote the end.
+            // A program that was killed may have written an array of events without its end.
             Err(error) if error.is_eof() && !events.in_object && !events.spans.is_empty() => {}
             read => read.and_then(|()| from.end())?,
         }
         if !events.is_ours() {
-            // In the events of another program, the arguments have another meaning.
+            // `failed` was read from the events' arguments, which have another meaning in the events of another
+            // program.
             events.spans.iter_mut().for_each(|span| span.failed = false);
         }
         Ok(events)

@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::PageError;
 use crate::whatif::kind_by_begin;
 
-/// The number of bytes at the beginning that distinguish a trace from JSON.
+/// The number of bytes that are read at the beginning of a file to distinguish a trace from JSON.
 const LOOK: u64 = 4096;
 
 /// A file that is shown.
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Report,
 }
 
-/// The name of a JSON file in messages before its kind is known, and afterwards.
+/// The name of a JSON file in messages: before its kind is known, for events, and for a report.
 const SOME_JSON: &str = "the JSON";
 pub(super) const THE_EVENTS: &str = "the file of events";
 pub(super) const THE_REPORT: &str = "the report";
@@ -59,7 +59,7 @@ pub(super) fn of(path: &Path, most: u64) -> Result<Kind, PageError> {
         _ => SOME_JSON,
     };
     match read {
-        // The end of an array of events may be missing.
+        // A program that was killed may have written an array of events without its end.
         Err(error) if error.is_eof() && begin.trim_ascii_start().starts_with(b"[") => {}
         read => read.map_err(|error| PageError::json(path, what, &error))?,
     }
@@ -70,7 +70,7 @@ pub(super) fn of(path: &Path, most: u64) -> Result<Kind, PageError> {
     }
 }
 
-/// The members of an object that determine the kind of the file. An array contains events.
+/// The members of an object that determine the kind of the file. An array is taken for an array of events.
 #[derive(Debug, Default)]
 struct Members {
     events: bool,

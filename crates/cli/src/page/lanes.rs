@@ -41,7 +41,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// The lane of some spans within a time.
+    /// The lane of these spans. Its strip covers the time between the two moments.
     fn of(name: &str, spans: &[Span], (from, to): (f64, f64)) -> Self {
         let step = ((to - from) / STEPS as f64).max(1e-6);
         let mut lane = Lane {
@@ -79,7 +79,8 @@ impl Lane {
     }
 }
 
-/// The lanes of spans that share a number, in the order of their beginnings, and the number of lanes that were merged.
+/// Makes a lane of all spans for which `by` returns the same number. Returns the lanes in the order of their first
+/// spans, and the number of lanes that were merged into one.
 pub(super) fn lanes(spans: &mut [Span], by: fn(&Span) -> u32, names: &[String]) -> (Vec<Lane>, usize) {
     let Some(range) = range(spans) else { return (Vec::new(), 0) };
     spans.sort_unstable_by_key(by);
@@ -103,7 +104,8 @@ pub(super) fn json(lanes: &[Lane]) -> Value {
     lanes.iter().map(Lane::json).collect()
 }
 
-/// Spans that overlap by less than this, in microseconds, count as successive, since times in files are rounded.
+/// Two spans that overlap by less than this, in microseconds, count as successive, since times in files are
+/// rounded.
 const TOUCH: f64 = 0.0005;
 
 /// The maximum number of simultaneous spans. A span that ends as another begins does not overlap it.
@@ -116,7 +118,7 @@ fn most_at_once(spans: &[Span]) -> u64 {
     let (begins, ends) = (sorted(|span| span.from), sorted(|span| span.to));
     let (mut most, mut ended) = (0, 0);
     for (begun, at) in begins.iter().enumerate() {
-        // A span without length ends where it begins.
+        // A span of length zero ends where it begins. `ended < begun` keeps it from ending before it is counted.
         while ended < begun && ends[ended] <= *at + TOUCH {
             ended += 1;
         }

@@ -28,8 +28,8 @@ use crate::steer::facts::{Change, Steered};
 /// The maximum duration of a run in a report, in seconds.
 const MAX_WALL_S: f64 = 1e12;
 
-/// The members of a report in addition to those of the flow. A report that a program wrote through the library has none
-/// of them.
+/// The members that the command adds to the report of a flow. A report that another program wrote through the library
+/// has none of them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Beside {

@@ -39,7 +39,8 @@ pub(super) fn shown(path: &Path, is_served: bool) -> Result<Shown, PageError> {
     Ok(Shown { data, plain, sliders })
 }
 
-/// The number of units' runs in stages that are replayed within [`ANSWER`], if a replay of all takes longer.
+/// The number of visits (a visit is a unit's run in a stage) that can be replayed within [`ANSWER`]; `None` if there
+/// is time for all of them.
 fn sample_size(visits: usize, took: Duration) -> Option<usize> {
     let share = ANSWER.as_secs_f64() / took.as_secs_f64().max(1e-9);
     let fit = ((visits as f64 * share) as usize).max(FEWEST_VISITS);

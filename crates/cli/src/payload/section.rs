@@ -9,7 +9,7 @@ use super::{Base, Pass, Stream, Unread};
 #[derive(Debug, Clone)]
 pub(crate) struct RandomAccess(Base);
 
-/// One reading of a section of a payload.
+/// A reader of a section of a payload.
 #[derive(Debug)]
 pub(crate) struct Section {
     content: RandomAccess,
@@ -33,8 +33,8 @@ impl RandomAccess {
         }
     }
 
-    /// If an earlier stage has read the file to its end, reads it once more, and compares. [`is_unread`] recognises the
-    /// errors.
+    /// If an earlier stage has read the file to its end, reads the file once more, and compares the hashes of the two
+    /// passes. [`is_unread`] recognises the errors.
     pub(crate) fn verify(&self) -> io::Result<()> {
         match &self.0 {
             Base::File(opened) if opened.hash.get().is_some() => {
@@ -44,7 +44,8 @@ impl RandomAccess {
         }
     }
 
-    /// The `len` bytes from `at` on, as far as they exist. [`is_unread`] recognises errors of the system.
+    /// The `len` bytes from `at` on, or fewer if the content ends before that. [`is_unread`] recognises errors of the
+    /// system.
     pub(crate) fn section(&self, at: u64, len: u64) -> Section {
         let end = at.saturating_add(len).min(self.len());
         Section { content: self.clone(), at: at.min(end), end }

@@ -42,7 +42,7 @@ pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {
 struct Page<'a> {
     flow: &'a str,
     file: String,
-    /// The text that the page shows; the parts are in the flow file.
+    /// The source in words, as the page shows it; its keys are in the flow file.
     source: String,
     /// The number of the source's items in one unit.
     group: usize,

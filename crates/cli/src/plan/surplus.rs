@@ -65,7 +65,7 @@ fn warning(file: &FlowFile, plan: &Plan, resource: &ResourceSpec) -> Option<Stri
 fn usable(asks: &[Asks<'_>], plan: &Plan) -> u64 {
     let (own, shared): (Vec<&Asks<'_>>, Vec<&Asks<'_>>) = asks.iter().partition(|asks| asks.stage.blocking);
     let tokens = |asks: &&Asks<'_>| asks.runs(plan).saturating_mul(asks.need.amount);
-    // These stages share the flow's workers; the minimum of each stage is granted on top of those.
+    // These stages share the flow's workers, and each stage gets its minimum of workers in addition.
     let threads = plan.workers + shared.iter().map(|asks| asks.stage.workers_min).sum::<u64>();
     let most = shared.iter().map(|asks| asks.need.amount).max().unwrap_or(0);
     let in_shared = shared.iter().map(tokens).fold(0, u64::saturating_add).min(threads.saturating_mul(most));

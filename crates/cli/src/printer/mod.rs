@@ -1,18 +1,19 @@
 //! Prints the outputs of units, each as a whole, to the command's own standard output and standard error.
 //!
-//! Stages hand outputs over and go on; one thread writes them, and it alone waits for a slow reader. So the wait for
-//! the reader does not count towards a program's time limit, and the outputs of two units never mix. Outputs are
-//! printed in the order in which they are handed over, or, for units that have a [`Place`], in the order of admission.
+//! A stage passes an output to the printer and continues. A single thread writes the outputs, and only that thread
+//! waits for a slow reader. So the wait for the reader does not count towards a program's time limit, and the outputs
+//! of two units never mix. Outputs are printed in the order in which the printer gets them, or, for units that have a
+//! [`Place`], in the order of admission.
 //!
 //! Outputs can wait for two reasons, and each wait has its own bound. Outputs that wait for the **reader** take at most
 //! a [capacity](Printer::new) of bytes, plus the outputs of the programs that are running: before a stage starts a
-//! program, it waits for [room](Printer::await_room). Only the reader ends that wait, so it is not part of any cycle of
-//! waits. Outputs that wait for their **turn** in the order take at most the same capacity in memory; further ones are
-//! written to disk. Their stage must not wait: an earlier unit may need a resource that the stage's own unit holds, and
-//! the two waits would form a cycle.
+//! program, it waits for [room](Printer::await_room). Only the reader ends that wait, so the wait cannot be part of a
+//! cycle. Outputs that wait for their **turn** in the order of admission take at most the same capacity in memory;
+//! further outputs are written to disk. Their stage must not wait: an earlier unit may need a resource that the stage's
+//! own unit holds, and the two waits would form a cycle.
 //!
-//! When standard output has no reader any more, or cannot be written, the printer drops all further outputs to it and
-//! reports that once. The run then halts.
+//! When standard output no longer has a reader, or cannot be written to, the printer drops all further outputs for it
+//! and reports that once. The run then halts.
 
 mod order;
 mod spool;
@@ -34,7 +35,7 @@ use self::order::Order;
 use self::spool::{Extent, Spool};
 use self::writer::Writer;
 
-/// The pause before a unit that has waited long enough for room asks again.
+/// A unit that has waited too long for room returns to its queue, and may ask for room again after this pause.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The output of one unit.
@@ -151,8 +152,8 @@ impl Printer {
         Arc::new(Place { name, shared: Arc::clone(&self.shared) })
     }
 
-    /// Waits until the reader has read enough of the earlier outputs for a new one to be handed over, for at most half
-    /// of the stage's time limit.
+    /// Waits until the reader has read enough of the earlier outputs to make room for a new one, but at most half of
+    /// the stage's time limit.
     ///
     /// # Errors
     /// The unit has waited too long and goes back to its queue, the flow was abandoned, or standard output takes no
@@ -182,7 +183,7 @@ impl Printer {
         }
     }
 
-    /// Hands over an output of a unit that had [room](Self::await_room).
+    /// Prints an output of a unit that had [room](Self::await_room).
     pub(crate) fn print(&self, output: Output, place: Option<&Place>) {
         let bytes = output.bytes();
         let mut state = self.shared.state();
@@ -201,12 +202,12 @@ impl Printer {
         self.shared.changed.notify_all();
     }
 
-    /// Notes that standard output has no reader any more, as a program that writes to it directly has found.
+    /// Notes that standard output no longer has a reader, which a program that writes to it directly has found out.
     pub(crate) fn reader_is_gone(&self) {
         self.shared.in_trouble(&Trouble::ReaderGone);
     }
 
-    /// Ends the outputs: those that still wait for their turn become due, and later ones are dropped.
+    /// Accepts no more outputs: those that still wait for their turn become due, and later outputs are dropped.
     pub(crate) fn close(&self) {
         let mut state = self.shared.state();
         let rest = state.order.rest();

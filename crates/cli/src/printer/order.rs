@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A place in the order: the number of a unit, and then for each split the number of the piece.
+/// A place in the order: the number of a unit, and then for each split the number of the piece and a zero. The key
+/// of a unit that has been split ends in the number of its next piece.
 type Key = Vec<u64>;
 
 /// Units by their places, and the outputs that wait for earlier units.
@@ -39,7 +40,7 @@ impl<T> Order<T> {
     pub(super) fn split(&mut self, name: u64) -> u64 {
         let Some(key) = self.keys.get_mut(&name) else { return self.enter() };
         self.inside.remove(key);
-        // The key of a unit that has pieces already is that of its next piece.
+        // The key has an odd length until the unit is split, and then ends in the number of the next piece.
         let is_first = key.len() % 2 == 1;
         if is_first {
             key.push(0);

@@ -12,7 +12,7 @@ use rustix::time::Timespec;
 /// The maximum number of bytes of one write; each completed write shows that the reader reads.
 const STEP: usize = 64 << 10;
 
-/// One of the command's own streams. A write blocks as long as the reader of a pipe does.
+/// One of the command's own streams. A write to a full pipe blocks until its reader reads.
 #[derive(Debug)]
 pub(super) struct Stream<'a> {
     file: File,
@@ -36,7 +36,7 @@ impl<'a> Stream<'a> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     content = &content[written..];
-                    // Relaxed: it only shows that the reader reads.
+                    // Relaxed: the number only shows that the reader reads.
                     self.written.fetch_add(written as u64, Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -56,7 +56,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Whether standard output is not a pipe whose reader has gone away.
+/// Returns `false` if standard output is a pipe whose reader has closed it.
 #[expect(clippy::disallowed_methods, reason = "nothing is written")]
 pub(super) fn is_read() -> bool {
     let stdout = io::stdout();

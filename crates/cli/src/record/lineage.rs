@@ -42,7 +42,7 @@ pub(crate) enum PieceText {
 #[derive(Debug, Clone)]
 pub(crate) struct Parent(Arc<Shared>);
 
-/// The count that the pieces of one group share.
+/// The allocation whose reference count the pieces of one group share.
 #[derive(Debug)]
 struct Shared {
     unit: Arc<Record>,
@@ -81,7 +81,7 @@ pub(crate) struct WantedPiece {
     pub passed: u64,
 }
 
-/// A copy that keeps no block with lines of other units in memory.
+/// Copies the text out of its block, so that the copy does not keep the lines of other units in memory.
 fn own(text: &Bytes) -> Bytes {
     Bytes::copy_from_slice(text)
 }
@@ -135,7 +135,7 @@ impl Record {
             // Facts about the unit are also true of its copy.
             (rare.copy, rare.blake3, rare.sha256) = (copy, parent.rare.blake3, parent.rare.sha256);
         }
-        // The content may be as private as that of the parent.
+        // The piece gets the permissions of its parent, since its content may be as private.
         let (level, mode) = (parent.level + 1, parent.mode);
         let parent = Some(parent.clone());
         Self { text, origin, parent, part, level, mode, rare, ..Self::default() }
@@ -165,8 +165,8 @@ impl Record {
         Self { text, rel_at, origin, parent, part, level, rare, ..Self::default() }
     }
 
-    /// A group without members, for `first` and other units. With `of_family`, they are pieces, and the group
-    /// represents the unit from which they were split.
+    /// A group without members, which `first` and other units will join. With `of_family`, these units are pieces, and
+    /// the group represents the unit from which they were split.
     pub(crate) fn of_group(first: &Self, of_family: bool, key: Option<Vec<u8>>) -> Self {
         let text = key.clone().unwrap_or_default().into();
         let group = |record: Self| {
@@ -177,7 +177,7 @@ impl Record {
         };
         let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
         match (&first.parent, of_family) {
-            // The group is the whole unit again, however many pieces had been made from it.
+            // The group represents the whole unit again, so its record counts no pieces.
             (Some(parent), true) => {
                 let mut whole = group(Self { size: None, ..Self::clone(parent) });
                 (whole.rare.pieces, whole.rare.passed) = (None, 0);
@@ -196,7 +196,7 @@ impl Record {
         }
     }
 
-    /// Makes the group as private as a member.
+    /// Makes the group at least as private as this member.
     pub(crate) fn share_privacy_of(&mut self, member: &Self) {
         self.mode = Self::common_mode(self.mode, member);
     }
@@ -235,7 +235,7 @@ impl Record {
         self.origin == Origin::Gathered
     }
 
-    /// The group that this unit is, or of which it is a piece, if that group represents no other unit.
+    /// The nearest unit in the line of descent, from this unit on, that [`is_gathered`](Self::is_gathered).
     pub(crate) fn gathered_whole(&self) -> Option<&Self> {
         self.line_of_descent().find(|record| record.is_gathered())
     }
@@ -257,7 +257,7 @@ impl Record {
         self.part
     }
 
-    /// The unit of the source that this unit is, or of which it is a piece.
+    /// The unit of the source from which this unit descends, or this unit itself if it is not a piece.
     pub(crate) fn whole(&self) -> &Self {
         self.line_of_descent().last().unwrap_or(self)
     }
@@ -292,7 +292,8 @@ impl Record {
 
     /// The number of the last piece made from this unit, in this run or an earlier one.
     pub(crate) fn brought_out(&self) -> Option<u64> {
-        // Relaxed: the unit has left the stage that counts its pieces, which orders the stores before this load.
+        // Relaxed: the unit has left the stage that counts its pieces, and the engine orders that stage's stores
+        // before this load.
         self.rare.pieces.as_ref().map(|pieces| pieces.last.load(Ordering::Relaxed).max(self.rare.passed))
     }
 

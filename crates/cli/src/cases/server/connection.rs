@@ -1,4 +1,4 @@
-//! Connections that lead to the answers of a case.
+//! Connections that return the responses of a case.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,15 +19,15 @@ use crate::web_url;
 const MAX_HEADERS: usize = 256;
 
 impl Server {
-    /// An agent whose requests are answered here.
+    /// An agent whose requests get the responses of the case.
     pub(crate) fn agent(&self, config: Config) -> Agent {
         Agent::with_parts(config, self.clone(), Nowhere)
     }
 
-    /// The answer to a request, as a server sends it.
+    /// The response to a request, as a server sends it.
     ///
     /// # Errors
-    /// The case has no answer for the URL, or expects another request.
+    /// The case has no response for the URL, or expects another request.
     fn answer(&self, url: &str, request: &Received<'_>) -> Result<Vec<u8>, String> {
         let state = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |answer: &Answer| {
@@ -54,7 +54,7 @@ impl Server {
     }
 }
 
-/// The sentence for a request without an answer.
+/// The sentence for a request without a response.
 fn lack(url: &str) -> String {
     format!(
         "the case has no answer for this URL: {}",
@@ -62,7 +62,7 @@ fn lack(url: &str) -> String {
     )
 }
 
-/// The answer as a server sends it.
+/// The response as a server sends it.
 fn message(answer: &Answer, has_body: bool) -> Vec<u8> {
     let reason = StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason()).unwrap_or("");
     let mut head = format!("HTTP/1.1 {} {reason}\r\n", answer.status);
@@ -99,7 +99,7 @@ pub(crate) struct Connection {
     url: String,
     /// The bytes of the request so far.
     received: Vec<u8>,
-    /// The answer, once the request was understood.
+    /// The response, once the request was understood.
     answer: Option<Vec<u8>>,
     sent: usize,
     tls: bool,
@@ -113,7 +113,7 @@ struct Received<'a> {
 }
 
 impl Connection {
-    /// Finds the answer to the received request.
+    /// Finds the response to the received request.
     fn find_answer(&mut self) -> io::Result<()> {
         if self.answer.is_none() {
             let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -159,7 +159,7 @@ impl Transport for Connection {
     }
 }
 
-/// Every host has the same address, which leads nowhere.
+/// A resolver that gives every host the same address. No connection to that address is made.
 #[derive(Debug)]
 struct Nowhere;
 

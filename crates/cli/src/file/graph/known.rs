@@ -32,7 +32,7 @@ struct Question {
 enum Answer {
     Yes,
     No,
-    /// The answer is "yes" if the answer to any of these questions is.
+    /// The answer is "yes" if the answer to one of these questions is "yes".
     Ask(Vec<Question>),
 }
 
@@ -194,8 +194,8 @@ impl<'g, 'a> Search<'g, 'a> {
         stage == 0 || (0..self.graph.nodes.len()).any(joins) || (!splits(0) && self.graph.leads_to(0, stage, splits))
     }
 
-    /// Whether a group of other units that the stage makes has a value. The group counts as a piece of the unit from
-    /// which its first member was split.
+    /// Whether a group that is not by parent has a value when it leaves the stage. The group counts as a piece of the
+    /// unit from which its first member was split.
     fn of_group(&mut self, stage: usize, by: &GatherBy, field: &Field) -> Answer {
         let ask = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         match field {

@@ -20,7 +20,7 @@ pub(crate) enum OpSpec {
     Write {
         /// The file's name.
         path: Template,
-        /// Replace an existing file. Without it (and without `skip_existing`) an existing file is a failure and is kept.
+        /// Replace an existing file. If neither this nor `skip_existing` is set, the file is kept and the unit fails.
         overwrite: bool,
         /// An existing file counts as written, which suits content-addressed stores.
         skip_existing: bool,
@@ -305,9 +305,9 @@ pub(crate) struct HttpSpec {
 /// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// The answer's body becomes the payload.
+    /// The response's body becomes the payload.
     Get,
-    /// The answer has no body.
+    /// The response has no body.
     Head,
     /// A request with a body; it is repeated only by a retry.
     Post,

@@ -98,7 +98,8 @@ fn text_test(section: &mut Section<'_>) -> Option<TextTest> {
     })
 }
 
-/// The regular expression, or the message about its mistake, without the picture that points at it.
+/// The regular expression, or the message about its mistake. Lines that show the expression with a
+/// caret are left out of the message.
 pub(super) fn expression(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| slip(&error))
 }

@@ -146,7 +146,7 @@ fn params(reading: &mut Reading<'_>, table: &toml_edit::Table, given: &[(String,
     (reading.declared, reading.params) = (declared, params);
 }
 
-/// Reads everything except `[params]`. Returns `None` if mistakes, which have been reported, leave no flow.
+/// Reads everything except `[params]`. Returns `None` if mistakes leave no flow; they have been reported.
 fn flow_file(reading: &Reading<'_>, table: &toml_edit::Table, path: &Path, text: Arc<str>) -> Option<FlowFile> {
     let mut flow = Section::new(reading, table, "the flow".to_owned(), 0..0);
     flow.get("params");

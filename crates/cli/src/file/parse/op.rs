@@ -205,7 +205,7 @@ fn expression(entry: &Entry<'_>) -> Option<String> {
     None
 }
 
-/// The stages that `copy` names, which need not exist.
+/// The stages that `copy` names. Whether they exist is checked elsewhere.
 fn copy(section: &mut Section<'_>) -> Option<OpSpec> {
     let to = section.require("to", "to = [\"first\", \"second\"]")?;
     let stages = to.elements("an array of the names of stages")?;

@@ -112,7 +112,7 @@ impl Draft {
         match op_name {
             Some(op) if op::WITH_ELSE.contains(&op) => exits.push(exit(&self.otherwise)),
             Some(_) => {}
-            // The key may have been meant for an op with a second exit.
+            // The op is unknown, so it may have been meant to have a second exit.
             None => exits.push(Exit::Unknown),
         }
         let name = self.name.as_ref();
