@@ -104,7 +104,7 @@ pub(crate) enum Command {
     /// Check a flow, and show its graph, bounds, needs and largest use of memory, without running it.
     ///
     /// Nothing is run and nothing is written. A flow that could deadlock, or whose file contains a mistake, is refused
-    /// with exit status 2; the message gives the place, the reason and the remedy.
+    /// with exit status 2; the message gives the position, the reason and the remedy.
     #[command(after_help = PLAN_STATUS, after_long_help = PLAN_HELP)]
     Plan(PlanArgs),
     /// Run one program for each of many items, without a flow file.
@@ -144,17 +144,17 @@ pub(crate) enum Command {
     /// Show the fibers of a running flow: how many there are, how deep their stacks are, and which ones have delayed
     /// others.
     ///
-    /// `--dump` shows all of them. Fibers that are in the same stage and wait in the same call form one group, with
-    /// what it waits for, for how long, its units, and how much of its stacks was used.
+    /// `--dump` shows all fibers, in groups: the fibers of a group are in the same stage and wait in the same call. For
+    /// each group it shows what the fibers wait for, for how long, their units, and how much of their stacks was used.
     #[command(after_help = STATUS_STATUS)]
     Fibers(FibersArgs),
     /// Change a running flow: its caps, tokens, rates and workers.
     Set(SetArgs),
     /// Predict how a traced run would have gone under other settings.
     ///
-    /// The trace comes from `millstream run --trace FILE`. The engine replays it in simulated time, first with the
-    /// settings of the run, and refuses to answer if that misses the measured time by more than 5 %. Without SETTINGs,
-    /// it shows which settings would help.
+    /// The trace comes from `millstream run --trace FILE`. The engine replays the trace in simulated time, first with
+    /// the settings of the run. If this replay misses the measured time by more than 5 %, the command refuses to
+    /// answer. Without SETTINGs, it shows which settings would help.
     Whatif(WhatIfArgs),
     /// Show a finished run on the page of `run --page`, from its trace, events or report.
     ///

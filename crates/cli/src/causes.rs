@@ -45,7 +45,7 @@ struct Tally {
 /// A letter in the form in which a live run shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Newest {
-    /// The stage that gave the unit up.
+    /// The stage in which the unit failed for good.
     pub stage: String,
     /// The unit's text, without logins.
     pub unit: String,
@@ -65,7 +65,7 @@ pub(crate) struct Groups {
 /// Dead letters of one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Group {
-    /// The stage that gave the units up.
+    /// The stage in which the units failed for good.
     pub stage: String,
     /// The kind of failure.
     pub cause: Cause,

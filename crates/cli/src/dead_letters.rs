@@ -24,10 +24,11 @@
 //!
 //! The file contains the letters of one run. The file of an earlier run becomes `FILE.old` before the first unit
 //! enters. A file to which a live run still writes is left alone: this run's letters then go to `FILE.RUN`. The file is
-//! created at the first letter, and only its owner can read it. Letters that are run again during the run are kept in
-//! `FILE.RUN.again-N` until they are settled; letters that `millstream retry` runs are kept in `FILE.RUN.again-0`. A
-//! letter that cannot be written, for example because the disk is full, goes to standard error instead. If a part of
-//! the letter was written and cannot be removed, that part is overwritten with a blank line, which a retry skips.
+//! created at the first letter, and only its owner can read it. Letters whose units the run itself runs again are kept
+//! in `FILE.RUN.again-N` until they are settled; letters whose units `millstream retry` runs are kept in
+//! `FILE.RUN.again-0`. A letter that cannot be written, for example because the disk is full, goes to standard error
+//! instead. If a part of the letter was written and cannot be removed, that part is overwritten with a blank line,
+//! which a retry skips.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -61,7 +62,7 @@ use crate::retry::origin::Origin;
 /// letter may include secrets.
 const OWN: u32 = 0o600;
 
-/// Takes the dead letters of one run.
+/// Writes the dead letters of one run.
 #[derive(Debug)]
 pub(crate) struct DeadLetters {
     run: String,
@@ -77,7 +78,7 @@ pub(crate) struct DeadLetters {
     given_up: AtomicBool,
 }
 
-/// The part that can be read while a letter is being written.
+/// The state that other threads can read while a letter is being written.
 #[derive(Debug)]
 struct State {
     path: PathBuf,
@@ -177,8 +178,8 @@ impl DeadLetters {
     /// Writes a letter; any thread may call this. A letter that cannot be written goes to standard error, with the
     /// reason.
     ///
-    /// If a group keeps its members, each member gets a letter, since a retry gathers them again. A group that [only
-    /// lacks](only_lacks) pieces gets no letter.
+    /// If a group keeps its members, each member gets a letter, since a retry gathers the members again. A group that
+    /// [only lacks](only_lacks) pieces gets no letter.
     pub(crate) fn take(&self, letter: &DeadLetter) {
         if only_lacks(letter) {
             return;
@@ -298,12 +299,12 @@ impl DeadLetters {
         self.retried.get().is_some_and(|retried| file.metadata().is_ok_and(|found| place(found) == *retried))
     }
 
-    /// Locks the state, only for a few instructions.
+    /// Locks the state; the lock is held for a few instructions only.
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of letters taken so far.
+    /// The numbers of letters so far.
     pub(crate) fn tally(&self) -> Tally {
         self.state().tally
     }
@@ -409,8 +410,8 @@ impl Patience for DeadLetters {
     }
 }
 
-/// Opens a file of letters without waiting. The file is opened for reading as well, so that a pipe takes letters before
-/// it has a reader.
+/// Opens a file of letters without waiting. The file is opened for reading as well, so that a pipe accepts letters
+/// before another process reads it.
 fn open(path: &Path) -> io::Result<File> {
     let open = |create| OpenOptions::new().read(true).append(true).create(create).mode(OWN).open(path);
     // In a folder that many users may write to, Linux refuses O_CREAT for an existing file of another user.
@@ -608,7 +609,8 @@ mod tests {
         check(&old, "flow-1").take(&letter(0, Record::line(b"x".to_vec())));
         let text = fs::read_to_string(&old).unwrap();
         let (start, end) = text.split_once("\"line\"").unwrap();
-        // A lone surrogate, and a number beyond the range of floats: both are valid JSON, and no Rust type holds them.
+        // A lone surrogate, and a number beyond the range of floats: both are valid JSON, but no Rust type can
+        // represent them.
         let foreign = format!("{{\"message\":\"\\ud800\",\"size\":1e999,{}", &start[1..]).replacen(
             "\"message\":\"took",
             "\"said\":\"took",

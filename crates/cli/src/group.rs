@@ -28,7 +28,7 @@ pub(crate) struct Group {
     has_letters: Arc<AtomicBool>,
     /// In a retry: the dead letters to which its members belong.
     letters: Vec<usize>,
-    /// The progress of the pieces of the unit that it represents.
+    /// The progress of the pieces of the unit that the group represents.
     pieces: Option<Arc<PiecesSoFar>>,
     /// The bytes that it holds.
     weight: u64,
@@ -90,7 +90,7 @@ impl Group {
         Self { count, content, ..Self::new(key) }
     }
 
-    /// A group of the pieces of this group, which replaces it.
+    /// The group that replaces this group when its pieces are gathered again. It keeps the members.
     pub(crate) fn of_pieces(&self) -> Self {
         let (members, has_letters) = (self.members.clone(), Arc::clone(&self.has_letters));
         Self { members, has_letters, ..Self::new(self.key.clone()) }
@@ -100,7 +100,7 @@ impl Group {
         self.pieces = pieces;
     }
 
-    /// The progress of the pieces of the unit that it represents, if it represents one.
+    /// The progress of the pieces of the unit that the group represents; `None` if it represents no unit.
     pub(crate) fn pieces(&self) -> Option<&PiecesSoFar> {
         self.pieces.as_deref()
     }

@@ -70,7 +70,7 @@ impl Example {
         }
     }
 
-    /// A text of the example, whose comments name the flow file `file`.
+    /// A text of the example, with `file` as the name of the flow file in its comments.
     fn written_to(self, text: &str, file: &Path) -> String {
         text.replace(&format!("flows/{}.toml", self.name()), &shown::path(file).to_string())
     }

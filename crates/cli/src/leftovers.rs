@@ -222,7 +222,7 @@ mod tests {
         let list = List::make(folder.path()).unwrap();
         let left = folder.path().join(temporary::name());
         list.note(&left).unwrap();
-        // A folder cannot be removed as a file, so it serves as a file that cannot be removed.
+        // Removing a folder as a file fails, so a folder serves as a file that cannot be removed.
         fs::create_dir(&left).unwrap();
         drop(list);
         assert_eq!(sweep_folder(folder.path()), 0);

@@ -72,7 +72,8 @@ pub(crate) struct RunArgs {
     /// The flow.
     #[command(flatten)]
     pub flow: FlowArgs,
-    /// The input of the flow: `{input}` in the flow file, walked or taken as units as its `[source]` says.
+    /// The input of the flow: `{input}` in the flow file. The flow's `[source]` walks it, reads its lines, or makes
+    /// a unit of it.
     pub input: Vec<OsString>,
     /// Show what each stage would do with the first N units, and run nothing that has an effect [default: 10].
     #[arg(short = 'n', long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = some)]

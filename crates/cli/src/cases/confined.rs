@@ -17,7 +17,7 @@ use crate::file::template::{Field, Template};
 use crate::ops::{Gathered, Op, RunEnd, rendered_path};
 use crate::record::Record;
 
-/// The standard streams, which are files of the trial here, and the null device.
+/// The standard streams, which lead to files of the trial, and the null device.
 const STREAMS: [&str; 4] = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/null"];
 
 /// An op that fails on a unit whose paths lead out of the folder.
@@ -88,7 +88,7 @@ impl Op for Confined {
     }
 }
 
-/// The reason why the source would read outside of the folder, if it would.
+/// The reason why the source would read outside the folder; `None` if it would not.
 pub(super) fn source_outside(file: &FlowFile, inputs: &[OsString]) -> Option<String> {
     let from = match &file.source {
         SourceSpec::Walk { root: from, .. } | SourceSpec::Lines { from: LinesFrom::File(from), .. } => from,

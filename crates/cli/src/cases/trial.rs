@@ -146,7 +146,7 @@ impl Papers {
         lacks.write_all(format!("{}\n", serde_json::Value::from(lack)).as_bytes())
     }
 
-    /// The sentences about things that the case does not define, in order and each once.
+    /// The sentences about things that the case does not define, in the order of their first notes, without duplicates.
     pub(super) fn lacks(&self) -> io::Result<Vec<String>> {
         let mut lacks: Vec<String> = Vec::new();
         for line in self.text("lacks")?.lines() {
@@ -166,7 +166,7 @@ impl Papers {
         }
     }
 
-    /// The notes, in order.
+    /// The notes about programs, in the order in which they were made.
     pub(super) fn programs(&self) -> io::Result<Vec<(usize, usize)>> {
         let notes = self.text("programs")?;
         let number = |word: Option<&str>| word.and_then(|word| word.parse().ok());

@@ -73,8 +73,8 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     let each = if args.pipe { "block of lines" } else { "item" };
     text += &format!("# Runs `{}` for each {each}.\n\n", comment(&name));
     text += &format!("name = {}\n", quoted(&name));
-    // Twice as many units as programs keep the queue filled while lines are read. Blocks of lines are large, so there
-    // are no more of them than that.
+    // Twice as many units in flight as programs keep the queue filled while lines are read. Blocks of lines are
+    // large, so with `--pipe` there are no more units than that; otherwise there are at least the default number.
     let twice = jobs.saturating_mul(2);
     text += &format!("inflight = {}\n\n", if args.pipe { twice } else { DEFAULT_INFLIGHT.max(twice) });
     if let Some(halt) = args.halt {

@@ -70,7 +70,7 @@ pub(crate) fn each(args: &EachArgs) -> ExitCode {
     }
 }
 
-/// The run that the arguments describe; `None` if they ask for something else, which has been done.
+/// The run that the arguments describe. `None` if they ask for something other than a run; that has been done already.
 fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
     let command = Command::read(&args.words, args.takes(), args.shell)?;
     let source = flow_text::Source::of(args, &command)?;

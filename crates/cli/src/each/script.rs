@@ -19,7 +19,7 @@ enum Within {
 }
 
 /// Replaces the fields in the script `text` by references. Returns the script and the replaced fields, each as the
-/// template of an argument. The shell gets these arguments after `others` other ones.
+/// template of an argument. The shell gets these arguments after `others` other arguments.
 pub(super) fn with_references(text: &str, others: usize) -> (String, Vec<String>) {
     let Ok(template) = Template::parse(text) else { return (text.to_owned(), Vec::new()) };
     let mut fields: Vec<String> = Vec::new();

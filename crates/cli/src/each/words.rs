@@ -67,7 +67,8 @@ pub(super) enum WordsError {
 }
 
 impl Command {
-    /// Reads the words of a program that takes items as `takes` says. With `shell`, the first word is a script.
+    /// Reads the words of a program; `takes` says how many items the program takes at once. With `shell`, the first
+    /// word is a script.
     ///
     /// # Errors
     /// There is no program, or a word cannot be a template.
@@ -112,7 +113,7 @@ impl Command {
         Ok(Self { argv, items })
     }
 
-    /// The name of the program, which the run gets.
+    /// The name of the program, which is also the name of the run.
     pub(super) fn name(&self) -> String {
         let program = Template::parse(&self.argv[0]).ok().and_then(|word| word.constant().map(<[u8]>::to_vec));
         let program = program.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();

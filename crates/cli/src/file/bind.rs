@@ -95,7 +95,7 @@ impl FlowFile {
 }
 
 impl SourceSpec {
-    /// The template of the walked folder or the read file.
+    /// The template of the folder that is walked, or of the file that is read.
     fn origin_mut(&mut self) -> Option<&mut Template> {
         match self {
             Self::Walk { root: from, .. } | Self::Lines { from: LinesFrom::File(from), .. } => Some(from),

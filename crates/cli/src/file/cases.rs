@@ -361,7 +361,7 @@ impl Reader<'_> {
     }
 }
 
-/// The elements of an array. All elements are read, so that every mistake is reported, even if one of them is wrong.
+/// The elements of an array. Even if one of them is wrong, the others are read, so that every mistake is reported.
 fn all<'a, T>(entry: &Entry<'a>, expected: &str, read: impl Fn(&Entry<'a>) -> Option<T>) -> Option<Vec<T>> {
     let read: Vec<Option<T>> = entry.elements(expected)?.iter().map(read).collect();
     read.into_iter().collect()

@@ -445,8 +445,8 @@ impl Graph<'_> {
     }
 }
 
-/// The problem that a field belongs to one item although the units are groups, or to a group although they are single
-/// items.
+/// The problem that a field belongs to one item although the units are groups, or to a group although the units are
+/// single items.
 fn of_groups<'a>(
     stage: &'a Node<'_>,
     grouped: bool,
@@ -473,7 +473,8 @@ fn gathers_families(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Gather(spec) if spec.by == GatherBy::Parent)
 }
 
-/// Whether the op has no input when a unit has no payload. Units of a walk have no line either.
+/// Whether the op needs a payload as its input. In a flow over a walk, `parse` is such an op, since units of a walk
+/// have no line.
 fn takes_payload(op: &OpSpec, walks: bool) -> bool {
     match op {
         OpSpec::Blake3

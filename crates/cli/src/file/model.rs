@@ -77,8 +77,8 @@ pub(crate) struct MachineSpec {
 }
 
 impl FlowFile {
-    /// The largest payload that an op brings into memory if it can also stream it: an eighth of the byte budget, so
-    /// that several units can be in flight however large they are, but at least the memory that streaming itself takes.
+    /// The largest payload that an op brings into memory although it could stream it: an eighth of the byte budget, but
+    /// at least the memory that streaming itself takes. So several units can be in flight however large they are.
     pub(crate) fn most_in_memory(&self) -> u64 {
         self.memory.map_or(u64::MAX, |memory| (memory / 8).max(PIECE as u64))
     }
@@ -298,7 +298,8 @@ pub(crate) struct RetrySpec {
 pub(crate) struct BatchSpec {
     /// The maximum number of units that a worker takes at once; at least 1.
     pub size: usize,
-    /// The time that a worker waits for a batch to fill; with zero, the default, it takes the units that are there.
+    /// The time that a worker waits for a batch to fill; with zero, the default, it takes only the units that wait
+    /// already.
     pub wait: Duration,
 }
 

@@ -443,8 +443,8 @@ impl Template {
 }
 
 impl Placeholder {
-    /// Parses the text between braces; `range` includes the braces. `is_variable` says that they follow a `$`, as in a
-    /// variable of the shell.
+    /// Parses the text between braces; `range` includes the braces. `is_variable` says that the braces follow a `$`, as
+    /// in a variable of the shell.
     fn parse(inner: &str, range: Range<usize>, is_variable: bool) -> Result<Self, TemplateError> {
         let error = |message: String, help: String| TemplateError { range: range.clone(), message, help };
         let (json, rest) = inner.strip_prefix("json:").map_or((false, inner), |rest| (true, rest));

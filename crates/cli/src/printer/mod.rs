@@ -102,7 +102,7 @@ enum Content {
     Disk { stdout: Extent, stderr: Extent, tag: Option<Vec<u8>> },
 }
 
-/// A unit's place in the order of outputs. The place ends when its last clone is dropped.
+/// A unit's place in the order of outputs. The place ends when the last reference to it is dropped.
 pub(crate) struct Place {
     name: u64,
     shared: Arc<Shared>,

@@ -297,15 +297,15 @@ impl Record {
         self.rare.pieces.as_ref().map(|pieces| pieces.last.load(Ordering::Relaxed).max(self.rare.passed))
     }
 
-    /// Notes that this unit has a dead letter, for the groups that lack it.
+    /// Notes that this unit has a dead letter, for the groups in which the unit is then missing.
     pub(crate) fn note_letter(&self) {
         for unit in self.line_of_descent() {
-            // Relaxed: the engine orders the end of a piece before the end of the group that lacks it.
+            // Relaxed: the engine orders the end of a piece before the end of the group in which the piece is missing.
             unit.rare.pieces.iter().for_each(|pieces| pieces.any_letter.store(true, Ordering::Relaxed));
         }
     }
 
-    /// Whether this group represents a unit that has a dead letter itself, or a piece with one.
+    /// Whether the unit that this group represents, or a piece of that unit, has a dead letter.
     pub(crate) fn lacks_a_piece_with_a_letter(&self) -> bool {
         // Relaxed: see `note_letter`.
         let pieces = self.group.as_ref().and_then(|group| group.pieces());

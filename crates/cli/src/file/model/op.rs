@@ -246,7 +246,7 @@ pub(crate) enum ExecStdin {
 /// Standard output of an `exec`.
 #[derive(Debug, Clone)]
 pub(crate) enum ExecStdout {
-    /// `"payload"`, the default: it becomes the payload.
+    /// `"payload"`, the default: the output becomes the payload.
     Payload,
     /// `{ file = "PATH" }`: the output goes to a file, which gets its name when the program has succeeded or, with
     /// `failed = true`, when it has ended.
@@ -261,7 +261,7 @@ pub(crate) enum ExecStdout {
     Print,
     /// `"null"`: the output is discarded, and the payload is unchanged.
     Null,
-    /// `"inherit"`: it goes to this process's standard output.
+    /// `"inherit"`: the output goes directly to this process's standard output.
     Inherit,
 }
 
@@ -274,7 +274,7 @@ pub(crate) enum ExecStderr {
     Print,
     /// `{ file = "PATH" }`: the same, and the text goes to a file, which gets its name when the program has ended.
     File(Template),
-    /// `"inherit"`: it goes to this process's standard error.
+    /// `"inherit"`: the text goes directly to this process's standard error.
     Inherit,
 }
 

@@ -26,7 +26,7 @@ const MAX_STAGES: usize = 1024;
 /// The pauses between attempts if `retry` has no `backoff`: the engine's defaults.
 const DEFAULT_BACKOFF: Range<Duration> = Duration::from_millis(100)..Duration::from_secs(5);
 
-/// Reads all stages. Returns `None` if not even their number is known, which has been reported.
+/// Reads all stages. Returns `None` if not even their number is known; that mistake has been reported.
 pub(super) fn stages(entry: &Entry<'_>, resources: &[Declared]) -> Option<Vec<Draft>> {
     let reading = entry.reading;
     if entry.is_table() {
