@@ -119,8 +119,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Run flows on their cases, and compare the outcome with the expected one.
     ///
-    /// Each case runs in a temporary folder. The stand-ins that it defines replace programs and the answers of servers,
-    /// so the case reaches neither the network nor other files.
+    /// Each case runs in a temporary folder. The stand-ins that it defines replace programs and the responses of
+    /// servers, so the case reaches neither the network nor other files.
     Test(TestArgs),
     /// Run the units of a file of dead letters again.
     ///
@@ -154,7 +154,7 @@ pub(crate) enum Command {
     ///
     /// The trace comes from `millstream run --trace FILE`. The engine replays the trace in simulated time, first with
     /// the settings of the run. If this replay misses the measured time by more than 5 %, the command refuses to
-    /// answer. Without SETTINGs, it shows which settings would help.
+    /// answer. Without SETTINGs, the command shows which settings would help.
     Whatif(WhatIfArgs),
     /// Show a finished run on the page of `run --page`, from its trace, events or report.
     ///
@@ -188,7 +188,7 @@ pub(crate) fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         // clap's errors contain colour sequences and quote words of the command line. A quoted word may contain such
         // sequences too, and in the error nothing distinguishes them from clap's own. So the words are also parsed in
-        // their printable form. That fails in the same way, but its error quotes only printable text.
+        // their printable form. This second attempt fails in the same way, but its error quotes only printable text.
         let words: Vec<String> =
             std::env::args_os().map(|word| text::printable(&word.to_string_lossy()).into()).collect();
         let shown = by_family(Cli::command()).try_get_matches_from(&words).err();

@@ -19,7 +19,7 @@ const MAX_GROUPS: usize = 64;
 /// The maximum length of a message, in characters; a longer message is cut off.
 const MAX_MESSAGE: usize = 240;
 
-/// The number of newest letters that are kept to be shown.
+/// The number of newest letters that are kept for display.
 const MAX_NEWEST: usize = 12;
 
 /// The minimum length of a unit's text that is recognised in a message: a shorter text may occur anywhere by chance.

@@ -1,4 +1,4 @@
-//! The file of dead letters: a line of JSON for each unit that has failed for good, written at once.
+//! The file of dead letters: a line of JSON for each unit that has failed for good, written immediately.
 //!
 //! ```json
 //! {"run":"fetch-4711","started":1794212311,"time":1794212313.25,"unit":17,"stage":"get","attempts":3,"cause":"error",
@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `run`, `started` | the run (flow and process id) and the moment it began, in seconds since 1970 |
 //! | `time` | the moment of the final failure, in seconds since 1970 |
-//! | `unit` | the unit's number, from 0; numbers ascend in the order in which units come |
+//! | `unit` | the unit's number, from 0; numbers ascend in the order in which units enter the flow |
 //! | `stage`, `attempts`, `cause`, `message` | where, after how many attempts, and why |
 //! | `path` or `line` | the unit: a file that a walk found, or a line or argument |
 //! | `path_hex` or `line_hex` | only if the path or line is not UTF-8: its bytes in hexadecimal (`path` or `line` is then a readable approximation) |
@@ -192,8 +192,8 @@ impl DeadLetters {
     fn take_unit(&self, letter: &DeadLetter, record: Option<&Record>) {
         let group = record.and_then(|record| record.gathered_whole()?.group());
         match group.filter(|group| !group.members().is_empty()) {
-            // A piece of a group is produced again from all members of the group, which may be pieces of groups
-            // themselves.
+            // A retry produces a piece of a group again from all members of the group. The members may be pieces of
+            // groups themselves.
             Some(group) if group.takes_letters() => {
                 group.members().iter().for_each(|member| self.take_unit(letter, Some(member)));
             }
@@ -533,7 +533,7 @@ mod tests {
         let three = check(&path, "flow-3");
         three.begin(None).unwrap();
         assert!(!path.exists());
-        // The letter of a run that was over before the first letter of this one.
+        // The letter of a run that was over before the first letter of this run.
         fs::write(&path, "another\n").unwrap();
         three.take(&letter(0, Record::line(b"z".to_vec())));
         assert_eq!(lines(&path)[0]["run"], "flow-3");

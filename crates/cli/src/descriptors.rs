@@ -191,7 +191,7 @@ impl Limits {
     fn share(self, file: &FlowFile, workers: usize, blocking: &[bool], in_use: u64) -> Share {
         let of = |limit, raised| share_of(file, workers, blocking, limit, in_use, raised);
         let with_soft = of(self.soft, false);
-        // Without programs, there is no reason to keep a lower soft limit, and a page may have many readers.
+        // Without programs, nothing needs the lower soft limit, and the page of the run may have many clients.
         let starts_programs = file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)));
         let raises = self.hard > self.soft && (with_soft.is_short() || !starts_programs);
         let share = if raises { of(self.hard, true) } else { with_soft };

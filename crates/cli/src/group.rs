@@ -230,7 +230,7 @@ impl Group {
             Content::Sorted { bytes, ends } => merged(&bytes, &ends),
             Content::Taken => return None,
         };
-        // The payload is weighed as such from now on, so the group weighs only its members.
+        // From now on, the payload is weighed separately, and the group weighs only its members.
         self.weight = self
             .members
             .iter()

@@ -3,7 +3,7 @@
 //! JSON strings are Unicode, but paths are bytes. Bytes in UTF-8 are written as they are, with control characters, `"`
 //! and `\` escaped. Any other byte is written as a lone surrogate, `\udc80`–`\udcff`. This is the convention of
 //! Python's `surrogateescape`, so both `os.fsencode(json.loads(text))` and [`JsonBytes`] restore the bytes. Valid text
-//! never contains a lone surrogate, so the two cannot be confused.
+//! never contains a lone surrogate, so such a byte cannot be mistaken for text.
 
 /// Appends `bytes` to `out` as a JSON string, quotes included.
 pub(crate) fn write_string(bytes: &[u8], out: &mut Vec<u8>) {

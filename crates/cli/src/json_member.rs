@@ -34,7 +34,8 @@ const IS_JSON: u32 = 1 << 31;
 const MAX_NAMES: usize = 20;
 
 /// The maximum number of bytes that the members take of an object whose text has `text` bytes. The shortest member,
-/// `"":0,`, is 5 bytes of text and takes 9; longer names and values take at most as many bytes as in the text.
+/// `"":0,`, is 5 bytes of text and takes 9 bytes here; longer names and values take at most as many bytes as in the
+/// text.
 pub(crate) fn most_bytes(text: usize) -> usize {
     text.saturating_mul(2)
 }
@@ -113,7 +114,7 @@ impl Members {
     }
 
     /// # Errors
-    /// The name or the value is too long for its length.
+    /// The name or the value is too long for the number that stores its length.
     fn push(&mut self, member: Member<'_>) -> Result<(), &'static str> {
         let length = |part: &[u8]| u32::try_from(part.len()).ok().filter(|length| length & IS_JSON == 0);
         let (Some(name), Some(value)) = (length(member.name), length(member.value)) else {

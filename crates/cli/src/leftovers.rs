@@ -41,7 +41,7 @@ static OWN: OnceLock<List> = OnceLock::new();
 pub(crate) struct Keeper(());
 
 impl Keeper {
-    /// Begins the list. If that fails, temporary files can be made all the same.
+    /// Begins the list. If this fails, temporary files can still be made, but they are not listed.
     ///
     /// # Errors
     /// The system refuses a folder or a file for the list.

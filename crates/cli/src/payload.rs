@@ -6,8 +6,8 @@
 //! write it, with the memory of a few pieces and without a second copy on disk.
 //!
 //! Content that is produced twice must be the same both times: for example, a stage must store the bytes that an
-//! earlier stage has hashed. So the first pass over a file keeps a hash of it, with which each later pass compares its
-//! own at the end.
+//! earlier stage has hashed. So the first pass over a file computes its hash, and each later pass compares its own
+//! hash with that one at the end.
 
 mod section;
 
@@ -30,7 +30,8 @@ use crate::ops::io_failure;
 /// The number of bytes that a stream makes at once.
 pub(crate) const PIECE: usize = 256 << 10;
 
-/// The number of bytes in memory that a stage gets at once, between two checks of the time limit and of cancellation.
+/// The number of bytes of a payload in memory that a stage gets between two checks of the time limit and of
+/// cancellation.
 const STEP: usize = 8 << 20;
 
 /// See the [module](self).

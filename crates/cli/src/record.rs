@@ -40,7 +40,7 @@ pub(crate) struct Record {
     /// The offset in `text` of the part relative to the walk's root.
     rel_at: usize,
     /// The folder in which the walk began, if the walk followed no symbolic links. Files below it are then opened
-    /// without following any, either.
+    /// without following symbolic links.
     root: Option<Arc<OwnedFd>>,
     origin: Origin,
     /// The size of the file: first from the walk, then corrected by the `read` stage.

@@ -2,8 +2,8 @@
 //!
 //! A name that was a file when a walk found it can be a link to a secret, a pipe or a device by the time it is opened.
 //! So nothing is decided by name: the file is opened first, without waiting for a pipe's writer, and its kind and size
-//! are read from the open descriptor. A file of a walk is opened relative to the folder in which the walk began, which
-//! stays open, and without following any symbolic link. So a folder that was replaced by a link is refused.
+//! are read from the open descriptor. The folder in which a walk began stays open, and a file of the walk is opened
+//! relative to it, without following any symbolic link. So a folder that was replaced by a link is refused.
 //!
 //! `openat2` does that in one call. If the kernel or a sandbox does not provide it, the path is opened component by
 //! component, and the same paths are refused.

@@ -14,7 +14,8 @@ use crate::file::names::Names;
 use crate::file::template::Template;
 use crate::file::{self, HaltPolicy};
 
-/// The maximum number of programs that `millstream each` runs at once: a stage gets no more threads by its needs.
+/// The maximum number of programs that `millstream each` runs at once: the maximum number of threads that a stage gets
+/// for its needs.
 const MAX_JOBS: u64 = millstream_flow::MAX_WORKERS_BY_NEEDS as u64;
 
 /// `millstream each`.

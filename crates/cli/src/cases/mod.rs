@@ -64,7 +64,7 @@ enum TestError {
     /// The system refuses a temporary folder, a signal handler or a process.
     #[error("cannot test: {0}")]
     System(#[from] std::io::Error),
-    /// Standard output takes no more text.
+    /// Standard output cannot be written to.
     #[error("cannot write to standard output: {0}")]
     Printed(std::io::Error),
     /// A signal has asked the command to end.

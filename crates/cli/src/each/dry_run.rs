@@ -27,7 +27,7 @@ fn words(argv: &[Template], unit: &Record) -> Result<Vec<String>, RenderError> {
 /// Prints a line for each unit.
 ///
 /// # Errors
-/// Those of standard output.
+/// The errors of standard output.
 pub(super) fn print(flow: &FlowFile, units: impl Iterator<Item = Record>) -> io::Result<()> {
     let program = flow.stages.iter().find_map(|stage| match &stage.op {
         OpSpec::Exec(ExecSpec { argv, shell, .. }) => Some((argv, *shell)),

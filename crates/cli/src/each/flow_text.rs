@@ -25,7 +25,7 @@ impl Source {
     /// The source that the arguments name.
     ///
     /// # Errors
-    /// They name two.
+    /// The arguments name two sources.
     pub(super) fn of(args: &EachArgs, command: &Command) -> Result<Self, WordsError> {
         match &command.items {
             Some(_) if !args.walk.is_empty() => Err(WordsError::TwoSources("--walk")),
@@ -47,7 +47,7 @@ impl Source {
         }
     }
 
-    /// The INPUTs as they follow `millstream run FLOW.toml`.
+    /// The INPUTs as words after `millstream run FLOW.toml`.
     pub(super) fn usage(&self) -> String {
         let mut usage = String::new();
         for input in self.inputs().iter().take(3) {
@@ -74,7 +74,7 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     text += &format!("# Runs `{}` for each {each}.\n\n", comment(&name));
     text += &format!("name = {}\n", quoted(&name));
     // Twice as many units in flight as programs keep the queue filled while lines are read. Blocks of lines are
-    // large, so with `--pipe` there are no more units than that; otherwise there are at least the default number.
+    // large, so this is the cap with `--pipe`; otherwise, the cap is at least the default.
     let twice = jobs.saturating_mul(2);
     text += &format!("inflight = {}\n\n", if args.pipe { twice } else { DEFAULT_INFLIGHT.max(twice) });
     if let Some(halt) = args.halt {
@@ -106,7 +106,7 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
         text += &format!("group = {items:<24}# items of one unit\n");
     } else if args.pipe {
         let size = args.block.map_or_else(|| "1MiB".to_owned(), |bytes| format!("{bytes}B"));
-        // Even a single line is read as a block, since `stdin = "items"` takes groups.
+        // Even a single line is read as a block, since `stdin = "items"` requires groups.
         let size = if args.group == Some(1) { "1B".to_owned() } else { size };
         text += &format!("group = {:<24}# whole lines of about this size are one unit\n", quoted(&size));
     }

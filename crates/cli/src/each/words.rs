@@ -51,12 +51,12 @@ pub(super) enum WordsError {
         /// The remedy.
         help: String,
     },
-    /// A part of one item, although a program takes several items.
+    /// A field of one item, although the program takes several items.
     #[error(
         "`{written}` in the argument `{word}` stands for one item, but `-N` gives the program several: write `{{}}` as an argument of its own for all of them, or leave `-N` out"
     )]
     OfOneItem {
-        /// The part, as it was written.
+        /// The field, as it was written.
         written: String,
         /// The word.
         word: String,

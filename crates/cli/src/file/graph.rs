@@ -294,7 +294,7 @@ impl Graph<'_> {
         (0..self.nodes.len()).any(|earlier| splits(&self.nodes[earlier]) && self.after[earlier][index])
     }
 
-    /// Whether the stage gathers pieces, and no stage before it makes any.
+    /// Whether the stage gathers pieces, but no stage before it makes pieces.
     fn gathers_no_family(&self, index: usize) -> bool {
         self.nodes[index].op.is_some_and(gathers_families) && !self.splits_before(index, |_| true)
     }
@@ -309,7 +309,7 @@ impl Graph<'_> {
         let mut open = self.exits[index].clone();
         while let Some(stage) = open.pop() {
             match self.nodes[stage].op {
-                // This split makes pieces of the group, so a `gather` by parent after it gathers those.
+                // This split makes pieces of the group, so a `gather` by parent after it gathers these pieces.
                 Some(OpSpec::Split(_)) => continue,
                 Some(op) if gathers_families(op) => return Some(stage),
                 _ if seen.insert(stage) => open.extend(&self.exits[stage]),

@@ -101,7 +101,7 @@ pub(crate) enum SourceSpec {
         root: Template,
         /// Take files and folders whose name starts with a dot (default true).
         hidden: bool,
-        /// Take files that `.gitignore` and its kin exclude (default true).
+        /// Take files that `.gitignore` and similar files exclude (default true).
         ignored: bool,
         /// Follow symbolic links (default false).
         follow: bool,
@@ -306,11 +306,11 @@ pub(crate) struct BatchSpec {
 /// `after_failure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AfterFailure {
-    /// `"dead-letter"`: the unit is kept with its reason.
+    /// `"dead-letter"`: the unit becomes a dead letter, with the reason of its failure.
     #[default]
     DeadLetter,
     /// `"skip"`: the unit is retired as skipped.
     Skip,
-    /// `"stop"`: the unit is dead-lettered and the flow admits no more.
+    /// `"stop"`: the unit becomes a dead letter, and the flow admits no more units.
     Stop,
 }

@@ -1,4 +1,4 @@
-//! The names of the files that a walk takes.
+//! The names of the files that a walk includes.
 
 use std::ffi::OsStr;
 use std::fmt;

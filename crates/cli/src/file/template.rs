@@ -198,7 +198,7 @@ pub(crate) trait Fields {
     /// The field's value, or `None` when this unit has none (no `blake3` stage has run, the line is not a URL, …).
     fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>>;
 
-    /// The names of the values that `{json.NAME}` has here, for messages.
+    /// The names for which `{json.NAME}` has a value here, for messages.
     fn member_names(&self) -> Option<String> {
         None
     }
@@ -328,8 +328,8 @@ impl Template {
         })
     }
 
-    /// Whether the template is exactly this field, so that a caller may handle the field specially (all INPUTs, not
-    /// only the first).
+    /// Whether the template is exactly this field, so that a caller may handle the field specially, for example fill in
+    /// all INPUTs instead of the first.
     pub(crate) fn is_only(&self, field: &Field) -> bool {
         self.only() == Some(field)
     }

@@ -1,5 +1,5 @@
-//! Files that runs have written and others may have changed since: an archive's manifest and objects, dead letters,
-//! reports.
+//! Files that runs have written, and that other programs may have changed since: an archive's manifest and objects,
+//! dead letters, reports.
 
 use std::path::{Component, Path};
 use std::sync::Arc;

@@ -84,7 +84,7 @@ impl Push {
     /// Pushes metrics to the collector at `url`; if `url` is empty, to the collector that the environment names.
     ///
     /// # Errors
-    /// [`OtlpError`]. A collector that does not answer is not an error.
+    /// [`OtlpError`]. A collector that does not respond is not an error.
     pub(crate) fn start(url: &str, run: &str, metrics: &Metrics) -> Result<Self, OtlpError> {
         let collector = Collector::find(url, |name| env::var(name).ok().filter(|value| !value.is_empty()))?;
         let service = env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty());
@@ -114,7 +114,7 @@ impl Push {
         Ok(Self { end, last, collector: shown })
     }
 
-    /// Pushes for the last time. If the collector does not take the metrics in time, returns the reason why they are
+    /// Pushes for the last time. If the collector does not accept the metrics in time, returns the reason why they are
     /// lost.
     pub(crate) fn finish(self) -> Option<String> {
         drop(self.end);

@@ -1,6 +1,6 @@
 //! `millstream page`: shows a finished run, from a file about it, on the page that `run --page` serves.
 //!
-//! | file | idea |
+//! | file | content |
 //! | --- | --- |
 //! | `kind` | the kind of the file, determined from its content |
 //! | `trace` | a trace: the engine replays it, so the page has everything that the page of a run has, and sliders |
@@ -88,7 +88,7 @@ struct Shown {
     data: String,
     /// The markup for readers without scripts.
     plain: String,
-    /// The units that the sliders replay, and the result of their run.
+    /// The units that the sliders replay, and the result of a replay with the run's own settings.
     sliders: Option<(Trace, Answer)>,
 }
 

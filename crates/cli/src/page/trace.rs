@@ -53,7 +53,7 @@ struct Replay {
     trace: Trace,
     report: Report,
     as_it_was: Answer,
-    /// The facts and the last state of its page.
+    /// The facts and the last state of the run, in the form in which the page gets them.
     feed: String,
     /// The time that the replay took.
     took: Duration,
@@ -90,7 +90,7 @@ impl Replay {
         })
     }
 
-    /// The trace that the sliders replay, and its result.
+    /// The trace that the sliders replay, and the result of its replay with the run's own settings.
     fn sliders(self) -> Result<(Trace, Answer), PageError> {
         let Some(visits) = sample_size(self.trace.visits(), self.took) else { return Ok((self.trace, self.as_it_was)) };
         let trace = whatif::sample(&self.path, visits)?;

@@ -49,7 +49,7 @@ pub(crate) struct Output {
     pub tag: Option<Vec<u8>>,
 }
 
-/// The reason why standard output takes no more.
+/// The reason why standard output can no longer be written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Its reader has closed it, as `head` does when it has seen enough.
@@ -68,12 +68,12 @@ struct Shared {
     /// Notified when an output is due or has been written, and when the run ends.
     changed: Condvar,
     capacity: u64,
-    /// The number of bytes written. Relaxed: its growth only shows that the reader reads.
+    /// The number of bytes written. Relaxed: the number only shows, by growing, that the reader reads.
     written: AtomicU64,
     on_trouble: OnceLock<OnTrouble>,
 }
 
-/// Called with the reason why standard output takes no more.
+/// Called with the reason why standard output can no longer be written to.
 type OnTrouble = Box<dyn Fn(&Trouble) + Send + Sync>;
 
 struct State {
@@ -86,7 +86,7 @@ struct State {
     spool: Spool,
     /// Whether the thread runs.
     started: bool,
-    /// Whether no more outputs are taken.
+    /// Whether no more outputs are accepted.
     ended: bool,
     trouble: Option<Trouble>,
 }
@@ -140,7 +140,8 @@ impl Printer {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Sets the function that is called once when standard output takes no more, on the thread that notices it.
+    /// Sets the function that is called once when standard output can no longer be written to, on the thread that
+    /// notices this.
     pub(crate) fn on_trouble(&self, on_trouble: impl Fn(&Trouble) + Send + Sync + 'static) {
         let first = self.shared.on_trouble.set(Box::new(on_trouble)).is_ok();
         assert!(first, "a run has one listener for trouble");
@@ -156,8 +157,8 @@ impl Printer {
     /// the stage's time limit.
     ///
     /// # Errors
-    /// The unit has waited too long and goes back to its queue, the flow was abandoned, or standard output takes no
-    /// more; or the system refuses a thread for the printer.
+    /// The unit has waited too long and goes back to its queue, the flow was abandoned, standard output can no longer
+    /// be written to, or the system refuses a thread for the printer.
     pub(crate) fn await_room(&self, cx: &Cx<'_>) -> Result<(), Failure> {
         let mut state = self.shared.state();
         if !state.started {
@@ -241,7 +242,7 @@ impl Printer {
         self.shared.state().due_bytes > 0
     }
 
-    /// The reason why standard output takes no more; `None` if it does.
+    /// The reason why standard output can no longer be written to; `None` if it can.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.shared.state().trouble.clone()
     }

@@ -13,7 +13,7 @@ type Key = Vec<u64>;
 pub(super) struct Order<T> {
     /// The number of the next unit.
     next: u64,
-    /// The name of the next place.
+    /// The number that serves as the name of the next place.
     next_name: u64,
     /// The keys of units in the flow, by the names of their places.
     keys: HashMap<u64, Key>,
@@ -73,7 +73,7 @@ impl<T> Order<T> {
         self.keys.get(&name).is_none_or(|key| self.inside.first().is_none_or(|first| key <= first))
     }
 
-    /// Takes an output of a unit in the flow that has to wait.
+    /// Keeps an output of a unit in the flow until it is due.
     pub(super) fn hold(&mut self, name: u64, output: T) {
         let key = self.keys.get(&name).cloned().unwrap_or_default();
         self.held.entry(key).or_default().push(output);

@@ -12,7 +12,7 @@ const PIECE: usize = 64 << 10;
 /// The streams, and the bytes that are not written to standard output yet.
 pub(super) struct Writer<'a> {
     stdout: Option<Stream<'a>>,
-    /// `None` if it takes no more, which cannot be reported anywhere.
+    /// `None` once a write has failed; that failure cannot be reported anywhere.
     stderr: Option<Stream<'a>>,
     piece: Vec<u8>,
     trouble: Option<Trouble>,

@@ -1,4 +1,4 @@
-//! Units of several items: groups that a source gives, and gathered units.
+//! Units of several items: groups that a source makes, and gathered units.
 
 use super::{Origin, Record};
 
@@ -8,7 +8,7 @@ impl Record {
         Self { text: items.into(), origin: Origin::Group, ..Self::default() }
     }
 
-    /// Several lines, each with its ending, `ending`.
+    /// Several lines, each ended by the byte `ending`.
     pub(crate) fn block(lines: Vec<u8>, ending: u8) -> Self {
         Self { text: lines.into(), origin: Origin::Block(ending), ..Self::default() }
     }

@@ -9,7 +9,7 @@ use crate::file::template::Template;
 /// The work of a stage.
 #[derive(Debug, Clone)]
 pub(crate) enum OpSpec {
-    /// `read`: the file becomes the payload; its memory is reserved first.
+    /// `read`: the file becomes the payload; the memory for it is reserved first.
     Read {
         /// The file; default `{path}`.
         path: Template,
@@ -43,8 +43,8 @@ pub(crate) enum OpSpec {
     },
     /// `exec`: runs a program.
     Exec(ExecSpec),
-    /// `http-get` and `http`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx except 408
-    /// and 429, retried by policy for the others.
+    /// `http-get` and `http`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx
+    /// except 408 and 429; for other statuses, `retry` applies.
     Http(HttpSpec),
     /// `filter`: units for which the condition is false leave by [`StageSpec::otherwise`].
     Filter {
@@ -62,7 +62,7 @@ pub(crate) enum OpSpec {
     Print {
         /// Precedes every line, with a tab.
         tag: Option<Template>,
-        /// Payloads come in the order of admission.
+        /// Payloads are printed in the order of admission.
         ordered: bool,
     },
     /// `append`: adds one line per unit to one file, in order of arrival; each batch is flushed.
@@ -420,6 +420,6 @@ pub(crate) enum CheckField {
 pub(crate) enum ParseFormat {
     /// `"json"`: an object; its members become the fields `{json.MEMBER}`.
     Json,
-    /// `"regex"`: a text that this regular expression matches; the groups that it names become such fields.
+    /// `"regex"`: a text that this regular expression matches; its named groups become fields `{json.NAME}`.
     Regex(String),
 }

@@ -23,7 +23,7 @@ const BOUNDS: [(&str, Bound); 5] = [
     ("below", Bound::Below),
 ];
 
-/// The maximum nesting of conditions; no readable filter comes near it.
+/// The maximum nesting of conditions; no readable filter is nested so deeply.
 const MAX_DEPTH: usize = 16;
 
 const EXAMPLE: &str =
