@@ -22,7 +22,7 @@ pub(crate) struct Group {
     /// The members without their payloads. There are none if the group represents the unit from which they were split,
     /// or if it only counts or adds.
     members: Vec<Record>,
-    /// The members that are copies of the unit, without their payloads.
+    /// The members that are copies of the unit that the group represents, without their payloads.
     copies: Vec<Record>,
     /// Whether the members have dead letters. The pieces of a group share this flag.
     has_letters: Arc<AtomicBool>,

@@ -13,7 +13,7 @@ pub(super) struct Outcome {
     pub dead: Vec<Dead>,
     /// Failures at the end of the run.
     pub trouble: Vec<String>,
-    /// The responses of the case that were used, by their index.
+    /// The indices of the case's responses that were used.
     pub answered: Vec<usize>,
     /// A sentence for each request that the case has no response for.
     pub unanswered: Vec<String>,

@@ -21,7 +21,7 @@ struct Answers {
     answers: Vec<Answer>,
     /// Requests by URL and method.
     requests: BTreeMap<(String, String), usize>,
-    /// The responses that were used so far, by their index.
+    /// The indices of the responses that were used so far.
     given: Vec<usize>,
     /// A sentence for each request without a response; equal sentences occur once.
     unanswered: BTreeSet<String>,
@@ -42,7 +42,7 @@ impl Server {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).unanswered.iter().cloned().collect()
     }
 
-    /// The responses that were used, by their index, in the order of the requests.
+    /// The indices of the responses that were used, in the order of the requests.
     pub(super) fn given(&self) -> Vec<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).given.clone()
     }

@@ -164,8 +164,8 @@ pub(super) fn template_of(word: &str) -> String {
     text
 }
 
-/// The first field of a word that belongs to one item, as it is written in the word. A word that is nothing but `{}`
-/// is allowed, since it can represent several items.
+/// The first field in `word` that belongs to one item, as it is written there. A word that is nothing but `{}` is
+/// allowed, since it can represent several items.
 fn part_of_one_item(word: &str) -> Option<String> {
     let is_part = |text: &str| {
         let template = Template::parse(&template_of(text));

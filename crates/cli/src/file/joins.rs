@@ -264,7 +264,8 @@ const MAX_DEPTH: usize = 2048;
 /// The number of steps, for all joins together, after which paths are no longer followed.
 const MAX_STEPS: usize = 1 << 20;
 
-/// The maximum number of forks found for one join. A join that is refused or reported has one fork.
+/// The maximum number of forks that are searched for one join. Only a join with a single fork can be refused or
+/// reported.
 const MAX_FORKS: usize = 8;
 
 /// The stages with the number of pieces that go from one to another.
@@ -317,7 +318,7 @@ impl<'a> Graph<'a> {
         joins.filter(|join| join.pieces.most != Some(0)).take(MAX_FORKS).collect()
     }
 
-    /// The paths from a fork to a join, with the number of pieces of one unit that take each.
+    /// The paths from a fork to a join, each with the number of pieces of one unit that take this path.
     fn ways(&mut self, fork: usize, join: usize) -> Vec<(usize, Count)> {
         let pieces = if self.stages[fork].op.copies().is_some() { Count::exactly(1) } else { Count::ANY };
         let exits = self.exits[fork].clone();

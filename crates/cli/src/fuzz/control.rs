@@ -35,8 +35,8 @@ const FLOW: &str = r#"
     needs = { disk = 1, "host:{host}" = 1, api = 1 }
 "#;
 
-/// Serves the bytes as requests, then reads the same bytes as an answer; returns whether they were valid as one of
-/// these.
+/// Serves the bytes as requests, then reads the same bytes as an answer; returns whether they were valid requests or
+/// a valid answer.
 ///
 /// # Panics
 /// An answer that the client cannot read, a refused change that has changed something, settings that cannot be set as

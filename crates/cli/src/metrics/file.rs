@@ -46,7 +46,8 @@ impl MetricsFile {
         let thread = thread::Builder::new().name("metrics file".to_owned()).spawn(move || {
             let mut complained = false;
             while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                // The end of the run reports whether the last write succeeded.
+                // Only the first failure is reported here. The end of the run reports whether the
+                // last write succeeded.
                 if let Err(error) = write(&place, &source)
                     && !mem::replace(&mut complained, true)
                 {

@@ -54,7 +54,7 @@ impl<'a> Writer<'a> {
         self.piece.clear();
     }
 
-    /// Whether nothing is kept.
+    /// Whether all outputs have been written, so that none is kept for [`flush`](Self::flush).
     pub(super) fn is_flushed(&self) -> bool {
         self.piece.is_empty()
     }

@@ -135,7 +135,7 @@ impl Record {
             // Facts about the unit are also true of its copy.
             (rare.copy, rare.blake3, rare.sha256) = (copy, parent.rare.blake3, parent.rare.sha256);
         }
-        // The piece gets the permissions of its parent, since its content may be as private.
+        // The piece gets the permissions of its parent, since its content may be as private as that of the parent.
         let (level, mode) = (parent.level + 1, parent.mode);
         let parent = Some(parent.clone());
         Self { text, origin, parent, part, level, mode, rare, ..Self::default() }

@@ -100,7 +100,7 @@ impl<'g, 'a> Search<'g, 'a> {
         }
     }
 
-    /// Whether a unit has a value when it leaves this stage for the stage in question.
+    /// Whether a unit has a value for the field when it leaves `stage` on the way to the stage of the question.
     fn answer(&mut self, stage: usize, question: &Question) -> Answer {
         let Question { field, copied_for, .. } = question;
         let ask = |field: Field| Question { stage, field, copied_for: copied_for.clone() };

@@ -26,7 +26,8 @@ pub(super) const COPY: &str = "copy";
 /// The ops whose stages have a second exit.
 pub(super) const WITH_ELSE: [&str; 2] = [FILTER, UNIQUE];
 
-/// The maximum number of texts that `unique` keeps, unless the flow file says otherwise: some 400 MB.
+/// The maximum number of texts that `unique` keeps, unless the flow file says otherwise. They take
+/// some 400 MB.
 const MAX_KEYS: u64 = 10_000_000;
 
 /// The largest payload that `stream` makes, unless the flow file says otherwise.
