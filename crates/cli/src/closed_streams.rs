@@ -19,7 +19,7 @@ use libc::{EBADF, F_GETFD, O_RDONLY, O_WRONLY, STDIN_FILENO, STDOUT_FILENO, c_in
 static BEFORE_MAIN: extern "C" fn() = occupy_closed_streams;
 
 extern "C" fn occupy_closed_streams() {
-    // `open` returns the lowest free number, so a stream is open before the next one is examined.
+    // `open` returns the lowest free number. So a closed stream must be opened before the next stream is examined.
     for (stream, wrong_direction) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY)] {
         if is_closed(stream) {
             // SAFETY: the path is a C string. If the call fails, the runtime deals with the closed stream.

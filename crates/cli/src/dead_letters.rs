@@ -152,8 +152,8 @@ impl DeadLetters {
     }
 
     /// Renames the file of letters if this run retries them and writes to the same path. Until
-    /// [`end_retry`](Self::end_retry), the file has the name of an unfinished round, so that the letters are found if
-    /// the process is killed.
+    /// [`end_retry`](Self::end_retry), the file is called `FILE.RUN.again-0`, so that the letters are found if the
+    /// process is killed.
     fn set_retried_aside(&self, path: &Path) -> io::Result<()> {
         let aside = with_suffix(path, &format!(".{}.again-0", self.run));
         fs::rename(path, &aside)?;
@@ -209,7 +209,7 @@ impl DeadLetters {
         self.write(&[head.as_bytes(), rest, b"\n"].concat());
     }
 
-    /// Stops waiting for room for letters: from now on, a letter that cannot be written at once fails.
+    /// Ends the waits of writes: from now on, the write of a letter fails if it would have to wait.
     pub(crate) fn give_up(&self) {
         // Relaxed: the flag publishes nothing.
         self.given_up.store(true, Ordering::Relaxed);

@@ -46,7 +46,7 @@ impl MemoryFile {
     }
 }
 
-/// Panics if a record's payload is larger than allowed, or occupies far more memory.
+/// Panics if a record's payload is larger than allowed, or occupies far more memory than that.
 fn assert_taken(record: &Record, most: u64) {
     assert!(record.payload.known_len().is_none_or(|len| len <= most), "{:?} are taken", record.payload.known_len());
     if let Payload::Bytes(bytes) = &record.payload {

@@ -421,7 +421,7 @@ fn write(section: &mut Section<'_>) -> Option<OpSpec> {
     Some(OpSpec::Write { path: path?, overwrite: overwrite?, skip_existing: skip_existing?, mode: mode? })
 }
 
-/// Permissions in octal digits, or a template whose value is such digits.
+/// Permissions in octal digits, or a template that yields octal digits.
 fn mode(entry: &Entry<'_>) -> Option<Template> {
     let template = entry.template()?;
     if template.constant().is_some_and(|text| permissions(text).is_none()) {

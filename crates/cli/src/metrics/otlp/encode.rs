@@ -1,8 +1,8 @@
 //! Metrics as the JSON of OTLP, from the OpenMetrics text of this command.
 //!
-//! Counters become cumulative monotonic sums; gauges and infos become gauges; summaries stay summaries. Names are the
-//! names of the families, and units are `s`, `By` or none. Whole numbers of 64 bits are strings, as the JSON form of
-//! OTLP requires.
+//! Counters become cumulative monotonic sums; gauges and infos become gauges; summaries stay summaries. The name of a
+//! metric is that of its family, and its unit is `s`, `By` or none. Whole numbers of 64 bits are strings, as the JSON
+//! form of OTLP requires.
 
 use serde_json::{Value, json};
 
