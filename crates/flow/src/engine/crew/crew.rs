@@ -9,7 +9,7 @@ use super::watch::Watch;
 use crate::engine::pace::{STALL_NS, WATCH_NS};
 use crate::engine::timers::{TimerAction, Timers};
 
-/// After the system has refused a thread, the flow starts none for this long.
+/// The time for which the flow starts no thread after the system has refused one.
 pub(crate) const SPAWN_RETRY_NS: u64 = 100_000_000;
 
 pub(crate) struct Crew {
@@ -91,7 +91,7 @@ impl Crew {
         self.shared_busy_soon > 0
     }
 
-    /// Whether a worker will visit the gate soon.
+    /// Whether a worker will soon admit the units at the gate.
     #[inline]
     pub(crate) fn attends_gate(&self) -> bool {
         self.shared_busy_soon > 0 || self.shared.has_signals()
@@ -165,7 +165,7 @@ impl Crew {
 // ---- the watch ----------------------------------------------------------------------------------------
 
 impl Crew {
-    /// Sets a timer at which the timekeeper checks the work left to workers that are expected soon.
+    /// Sets a timer. When it fires, the timekeeper checks whether the workers that are expected soon have returned.
     #[inline]
     pub(crate) fn watch(&mut self, timers: &mut Timers, now: u64) {
         let all_busy = self.shared_busy >= self.shared_workers;

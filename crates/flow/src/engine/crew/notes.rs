@@ -32,7 +32,7 @@ struct Range {
 pub(crate) struct BatchNote {
     /// The stage in which the batch was dispatched.
     stage: u16,
-    /// Its worker's turn, if it may go on to further stages.
+    /// The turn of the batch's worker, if the batch may go on to further stages.
     turn: Option<Arc<TurnSlot>>,
     since_ns: u64,
     /// The grants that the batch holds for its units.
@@ -104,7 +104,7 @@ impl BatchNote {
     }
 }
 
-/// The notes of all batches in hand that have one.
+/// The notes of batches in hand.
 #[derive(Default)]
 pub(crate) struct BatchNotes {
     notes: Vec<Option<BatchNote>>,

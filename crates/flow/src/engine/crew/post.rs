@@ -22,7 +22,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// The number of threads that look for work, given the number of threads that have some.
+    /// The number of threads that are awake without work, given the number of busy threads.
     #[inline]
     pub(crate) fn looking(&self, busy: usize) -> usize {
         self.alive - busy - self.asleep
@@ -44,13 +44,14 @@ impl Threads {
         self.signals > 0
     }
 
-    /// The number of threads that the system has to wake for one more wake-up: none if a poller is left to take it.
+    /// The number of threads that the system has to wake for one more wake-up: 0 if a polling sleeper will take the
+    /// wake-up.
     #[inline]
     pub(crate) fn sleepers_to_wake(&self) -> usize {
         usize::from(self.alert <= self.signals)
     }
 
-    /// Counts one sleeper as awake, so that it gets no second wake-up and does not end before this one arrives.
+    /// Counts one sleeper as awake, so that it gets no second wake-up and does not end before the wake-up arrives.
     pub(crate) fn mark_woken(&mut self) {
         self.asleep -= 1;
         self.signals += 1;
@@ -89,7 +90,7 @@ impl Threads {
         self.asleep -= 1;
     }
 
-    /// Counts a sleeper as ended, unless a wake-up is meant for it. Returns whether it ends.
+    /// Counts a sleeper as ended, unless a wake-up is on its way. Returns whether it ends.
     pub(crate) fn end_asleep(&mut self) -> bool {
         let ends = self.signals == 0;
         if ends {

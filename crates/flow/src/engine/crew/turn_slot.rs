@@ -2,24 +2,26 @@
 //!
 //! # Chains
 //! A *chain* is a batch that goes through several stages on one worker. A worker serves the stage nearest the exit. So
-//! if it returned a batch to the scheduler after one stage, it would usually receive the same batch for the next stage.
-//! Where that is likely enough, the worker goes on without returning, and takes the flow's mutex once for the whole
-//! chain.
+//! a worker that returned a batch to the scheduler after one stage would usually receive the same batch for the next
+//! stage. Where this is likely, the worker keeps the batch and goes on, so it takes the flow's mutex only once for the
+//! whole chain.
 //!
 //! The next stage must be *open*: its units need nothing, it does not block, its ceiling admits all workers, and the
-//! batch is not larger than the stage's own batches. The units must hold nothing, and weigh no more than before. A
-//! chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most. Then the scheduler decides again, so that
-//! floors and patience are respected, and a unit in a queue is overtaken for no longer than that.
+//! batch is not larger than the stage's own batches. The units must hold nothing, and must not weigh more than the
+//! bytes already charged to them. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most. Then the
+//! scheduler decides again. So it can respect floors and patience, and a chain overtakes the units in queues for no
+//! longer than that.
 //!
 //! # Several batches
 //! A worker may also take several short batches of a stage in one turn. The batches that it has not begun still count
 //! as granted units of the stage. If the turn takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS),
-//! the timekeeper takes these batches back at the end of its watch. It also settles the batches that are done by then,
-//! so they do not wait for the end of the turn.
+//! the timekeeper takes these batches back at the end of its watch. The timekeeper also settles the batches that are
+//! done by then, so they do not wait for the end of the turn.
 //!
 //! # What other threads see
 //! A worker's [`TurnSlot`] says which stage the worker has reached. A thread that takes a snapshot or watches the flow
-//! first updates the stages' counts from the slots. So it counts each turn in the stage that its worker has reached.
+//! first updates the stages' counts from the slots. So the counts show each turn in the stage that its worker has
+//! reached.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -50,7 +52,7 @@ pub(crate) struct DispatchedBatch {
     pub(crate) leads: bool,
     /// The note of its units, if the batch is expected to run long.
     pub(crate) note: Option<NoteId>,
-    /// The batch will end soon, and its worker will then visit the gate.
+    /// The batch will end soon, and its worker will then admit the units at the gate.
     pub(crate) soon: bool,
     /// The worker times each unit. If not, it times the batch as a whole, because its units are too short to read the
     /// clock for each.
@@ -58,7 +60,7 @@ pub(crate) struct DispatchedBatch {
 }
 
 impl DispatchedBatch {
-    /// The batch without its units.
+    /// A copy of the batch that only counts: it has no rows, no permits and no note.
     fn count(&self) -> Self {
         let (rows, permits) = (VecDeque::new(), GrantList::new());
         DispatchedBatch { rows, permits, brood: None, note: None, turn: self.turn.clone(), ..*self }
@@ -75,11 +77,10 @@ pub(crate) struct TurnSlot {
     /// The number of the stage whose counts include the worker and its units, plus one; 0 without a turn. This field
     /// and `units` are used under the mutex only.
     counted: AtomicU16,
-    /// The number of the turn's units that count as running: the units of its first batch or, once that is settled, of
-    /// the batch in hand.
+    /// The number of the turn's units that count as running: the units of the first batch or, once the first batch is
+    /// settled, of the batch in hand.
     units: AtomicU32,
-    /// Whether `units` counts the batch in hand. The worker itself does not know of it. Used under the mutex
-    /// only.
+    /// Whether `units` counts the batch in hand. Used under the mutex only.
     of_one_in_hand: AtomicBool,
     /// The beginning of the turn; used under the mutex only.
     since_ns: AtomicU64,
@@ -97,13 +98,13 @@ struct Batches {
     units_in_hand: usize,
 }
 
-/// A batch that was run, with its settlement. `None` if the batch is already settled, and is here only because its
-/// worker still counts as busy.
+/// A batch that was run, with its settlement. The settlement is `None` if the batch is already settled; such a batch is
+/// stored only because its worker still counts as busy.
 pub(crate) type Finished = (DispatchedBatch, Option<Settlement>);
 
 impl Batches {
     /// Takes out the batches that have not begun, and those that await settlement. The turn's first batch stays as a
-    /// count, because its worker is busy with the batch in hand.
+    /// count, because the worker is still busy with the batch in hand.
     fn take_back(&mut self) -> (VecDeque<DispatchedBatch>, Vec<(DispatchedBatch, Settlement)>) {
         let mut unsettled = Vec::new();
         for (batch, settlement) in std::mem::take(&mut self.finished) {
@@ -134,8 +135,8 @@ impl TurnSlot {
         self.batches().pending.push_back(batch);
     }
 
-    /// Takes a batch that was run, and returns the turn's next batch. If there is none, moves all batches that were run
-    /// to `results`.
+    /// Stores a batch that was run, and returns the turn's next batch. If there is no next batch, moves all batches
+    /// that were run to `results`.
     pub(crate) fn next(&self, finished: Finished, results: &mut Vec<Finished>) -> Option<DispatchedBatch> {
         let mut batches = self.batches();
         let next = batches.pending.pop_front();
@@ -151,7 +152,7 @@ impl TurnSlot {
         next
     }
 
-    /// The stage that the worker runs; the answer may be slightly out of date.
+    /// The stage that the worker runs; the value may be slightly out of date.
     pub(super) fn at(&self) -> u16 {
         self.at.load(Ordering::Relaxed)
     }
@@ -197,7 +198,8 @@ impl TurnSlot {
     /// and the number of units.
     pub(super) fn follow(&self) -> Option<Move> {
         let batches = self.batches();
-        // A worker with further batches of the first stage will return there, so no other worker may take its slot.
+        // A worker with further batches of the first stage will return to that stage, so no other worker may take its
+        // slot there.
         let stays = !batches.pending.is_empty();
         let to = self.at.load(Ordering::Relaxed);
         let from = self.counted().filter(|&counted| counted != to && !stays)?;

@@ -1,9 +1,9 @@
-//! The plan of wake-ups after a change. It has at most one thread of each kind that now has work.
+//! The plan of wake-ups after a change. It wakes at most one thread of each kind that now has work.
 //!
 //! The plan is a value. The scheduler makes it without changing the state, then records the planned wake-ups in the
-//! state, and unlocks the mutex. Only then are the wake-ups carried out, so a woken thread does not run into the locked
-//! mutex. A woken worker takes its batch and then makes a plan of its own. So the sleeping workers wake one after the
-//! other, not all at once.
+//! state, and unlocks the mutex. The wake-ups are carried out only after that, so a woken thread does not find the
+//! mutex locked. A woken worker takes its batch and then makes a plan of its own. So the sleeping workers wake one
+//! after the other, not all at once.
 
 use smallvec::SmallVec;
 

@@ -73,7 +73,7 @@ impl Grants {
         &mut self.room
     }
 
-    /// Whether a newcomer could have a slot of the queue that this resource bounds.
+    /// Whether a newcomer could get a slot in the queue that this resource bounds.
     pub(crate) fn has_place(&self, resource: u16) -> bool {
         let instance = &self.instances[usize::from(resource)];
         instance.in_use < self.resources[usize::from(resource)].capacity() && instance.line.is_empty()
@@ -97,7 +97,7 @@ impl Grants {
         })
     }
 
-    /// Takes the head of the line, whether or not its amount is free, because the unit leaves the flow.
+    /// Removes the head of the line, whether or not its amount is free, because the unit leaves the flow.
     pub(crate) fn pull_head(&mut self, instance: InstanceId) -> Option<Waiter> {
         self.instances[instance as usize].line.pop_front()
     }

@@ -2,9 +2,9 @@
 //!
 //! A key lives while a unit holds it, waits in its line, or is being granted; a rate's key lives also until its tokens
 //! are back. The number of keys is limited to [`max_keys`](crate::builder::FlowBuilder::max_keys). A unit that needs a
-//! new key beyond that waits until one is forgotten, first come, first served. Meanwhile no newcomer makes a key,
-//! however many keys the waiting unit needs. So a resource's slots for keys are themselves a resource with a line. If a
-//! unit's stage needs several new keys, they are made together.
+//! new key beyond this limit waits until a key is forgotten, first come, first served. Meanwhile no newcomer makes a
+//! key, however many keys the waiting unit needs. So a resource's slots for keys are themselves a resource with a line.
+//! If a unit's stage needs several new keys, they are made together.
 
 use super::grants::Grants;
 use super::instance::Instance;
@@ -52,8 +52,8 @@ impl Grants {
         })
     }
 
-    /// Makes the keys of `steps` that belong to a resource. They are made all at once, so that the unit never keeps one
-    /// alive while it waits for another. Returns `false` if not all of them can be made.
+    /// Makes all keys of a resource that `steps` need, so that the unit never keeps one of them alive while it waits
+    /// for another. If not all of them can be made now, makes none and returns `false`.
     pub(crate) fn look_up_steps(
         &mut self,
         resource: u16,

@@ -1,4 +1,4 @@
-//! The lines as an explanation shows them: read-only, with names.
+//! Read-only views of the lines, with names, for explanations.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) struct LineSight<'a> {
     pub(crate) oldest_ns: Option<u64>,
     /// The first units in line: row, stage, amount, and the time at which each began to wait.
     pub(crate) first: Vec<(&'a Row, u16, u64, u64)>,
-    /// The time at which a rate will have enough for the first in line; without a line, the time at which it has a
+    /// The time at which a rate will have enough for the first in line; if no unit waits, the time at which it has one
     /// token.
     pub(crate) ready_ns: Option<u64>,
 }
@@ -60,7 +60,7 @@ impl Grants {
         (0..).zip(&self.resources).find(|(_, resource)| resource.spec.name == name).map(|(index, _)| index)
     }
 
-    /// The instance of a resource's key, if there is one; without a key, the resource's own.
+    /// The instance of a resource's key, if there is one; without a key, the resource's own instance.
     pub(crate) fn find_instance(&self, resource: u16, key: Option<&str>) -> Option<InstanceId> {
         match key {
             Some(key) => self.resources[usize::from(resource)].keys.get(key).copied(),
@@ -86,7 +86,7 @@ impl Grants {
             Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
             Party::Stage(_) => None,
         });
-        // A stage stands in a line of permits at most once.
+        // Only the first waiters, as many as there are resources, are checked for stages.
         let stages = self.resources.len().min(instance.line.len());
         let stages = instance.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
         LineSight {
@@ -115,7 +115,7 @@ impl Grants {
         (end < self.instances.len()).then_some(end)
     }
 
-    /// Shows the units in all lines.
+    /// Passes the units in all lines to `see`.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.memory().walk(walk, see);
         self.room().walk(walk, see);

@@ -1,16 +1,17 @@
-//! The line of units that were cancelled to keep the byte budget. They run again when there is room.
+//! The line of units that were cancelled to stay within the byte budget. They run again when there is room.
 //!
-//! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits at most
-//! for units that were in flight before it, and each of those frees its bytes when it leaves.
+//! These units wait in one line, first come, first served, and admission is closed meanwhile. So a unit waits only for
+//! units that were in flight before it, and each of these frees its bytes when it leaves.
 //!
-//! This may take a long time if none of them runs, because they pause between attempts, wait for tokens of a rate, or
-//! wait for their batch to fill. At such a moment, the first unit in line goes on beyond the budget if it has waited
-//! for [`MEMORY_PATIENCE_NS`]. The next unit does so when the flow is within the budget again, or another
-//! [`MEMORY_PATIENCE_NS`] later, because the first unit could wait for something that the next one holds. If nothing
-//! else in the flow can ever move, the first unit goes on at once: only a unit that finishes frees memory.
+//! The wait could be long if no unit runs, because the units in flight pause between attempts, wait for tokens of a
+//! rate, or wait for their batch to fill. While no unit runs, the first unit in line may therefore exceed the budget
+//! after it has waited for [`MEMORY_PATIENCE_NS`]. The next unit may exceed it when the flow is within the budget
+//! again, or another [`MEMORY_PATIENCE_NS`] later, because the first unit could wait for something that the next unit
+//! holds. If nothing else in the flow can ever move, the first unit goes on at once, because only a unit that finishes
+//! frees memory.
 //!
-//! A unit that has gone on beyond the budget may grow again in a later stage. It then returns as the first in line,
-//! because it must finish first; until then no other unit exceeds the budget.
+//! A unit that has gone on beyond the budget may grow again in a later stage. It then returns to the front of the line,
+//! so no other unit exceeds the budget before it.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
 use crate::engine::units::walk::{See, Sight, Walk};
 
-/// The time that a unit waits before it may exceed the budget at a moment when no unit runs.
+/// How long a unit waits before it may exceed the budget while no unit runs.
 const MEMORY_PATIENCE_NS: u64 = 100_000_000;
 
 #[derive(Default)]
@@ -27,7 +28,7 @@ pub(crate) struct MemoryLine {
     timer_set: bool,
     /// The time at which a unit last went on beyond the byte budget.
     exceeded_ns: u64,
-    /// The number of the unit that went on then.
+    /// The number of that unit.
     exceeding: Option<u64>,
 }
 
@@ -58,7 +59,7 @@ impl MemoryLine {
     }
 
     /// Puts a cancelled unit at the end of the line; puts the unit that went on beyond the budget at the front. The
-    /// unit's wait begins `now`, or at a time close to it that keeps the line sorted: workers read the clock before
+    /// unit's wait begins `now`, or at a time close to `now` that keeps the line sorted: workers read the clock before
     /// they lock the mutex, so times may arrive out of order.
     pub(crate) fn park(&mut self, mut waiter: MemoryWaiter, timers: &mut Timers, now: u64) {
         if self.exceeding == Some(waiter.unit) {
@@ -97,8 +98,8 @@ impl MemoryLine {
         self.line.front_mut()
     }
 
-    /// Whether the first unit has waited long enough to exceed the budget at a moment when no unit runs. `kept` says
-    /// that the flow is within the budget now.
+    /// Whether the first unit has waited long enough to exceed the budget while no unit runs. `kept` says that the flow
+    /// is within the budget now.
     pub(crate) fn head_is_due(&self, kept: bool, now: u64) -> bool {
         self.line.front().is_some_and(|head| {
             let rested = now.saturating_sub(head.since_ns.max(self.exceeded_ns));
@@ -116,7 +117,7 @@ impl MemoryLine {
         Some(waiter)
     }
 
-    /// Shows the units, the last one first.
+    /// Passes the units to `see`, the last one first.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_list(self.line.len());
         for (behind, waiter) in self.line.iter().rev().enumerate().skip(part.start).take(part.len()) {

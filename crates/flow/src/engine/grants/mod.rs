@@ -6,8 +6,8 @@
 //! | `instance` | a resource without keys, or one key: what is in use, and the line for it |
 //! | `line` | taking and releasing; first come, first served |
 //! | `key` | keys, made on demand and forgotten when they have no users |
-//! | `look` | the lines as an explanation shows them |
-//! | `memory` | the line of units that were cancelled to keep the byte budget |
+//! | `look` | read-only views of the lines, for explanations |
+//! | `memory` | the line of units that were cancelled to stay within the byte budget |
 //! | `room` | the line of units that wait for room for their children |
 //! | `grants` | the interface of the part |
 

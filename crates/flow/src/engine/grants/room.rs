@@ -4,8 +4,8 @@
 //! whichever stage splits it, because work that has begun should finish first. A tree that is split level by level then
 //! keeps one path in flight instead of one whole level. Among units of equal depth, a unit that has begun to split
 //! comes before one that has not, so only few units are in the middle of a split at a time. If nothing else in the flow
-//! can ever move, the first unit brings out one child beyond the caps. The flow then exceeds them by at most one unit
-//! for each level.
+//! can ever move, the first unit brings out one child beyond the caps. The flow then exceeds the caps by at most one
+//! unit for each level.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(crate) struct RoomLine {
     lines: Vec<(u16, BTreeMap<Place, RoomWaiter>)>,
     /// The number of units in all lines.
     units: usize,
-    /// The number of units that ever came.
+    /// The number of units that have ever joined a line.
     came: u64,
     /// The first unit lacks room. Admission is closed until there is room.
     starved: bool,
@@ -39,7 +39,7 @@ impl RoomLine {
         self.units == 0
     }
 
-    /// Whether a unit waits for room, so that newcomers must not take any.
+    /// Whether a unit waits for room. If so, newcomers must not take any.
     #[inline]
     pub(crate) fn is_starved(&self) -> bool {
         self.starved
@@ -61,7 +61,7 @@ impl RoomLine {
         }
     }
 
-    /// Of the stages that `serves` accepts, the one whose first unit comes before the first units of the others.
+    /// The stage whose first unit comes first, among the stages that `serves` accepts.
     pub(crate) fn next_stage(&self, serves: impl Fn(u16) -> bool) -> Option<u16> {
         let heads = self.lines.iter().filter(|(stage, _)| serves(*stage));
         let heads = heads.filter_map(|(stage, line)| Some((line.first_key_value()?.0, *stage)));
@@ -77,7 +77,7 @@ impl RoomLine {
         Some(waiter)
     }
 
-    /// Shows the units; within each stage, the last one comes first.
+    /// Passes the units to `see`; within each stage, the last unit comes first.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         for (stage, line) in &self.lines {
             let part = walk.next_map(line.len());
