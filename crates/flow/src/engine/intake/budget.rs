@@ -79,7 +79,7 @@ impl Budget {
         self.peaks
     }
 
-    /// Restores the peaks to those read before, as if nothing had happened since.
+    /// Restores peaks that were read earlier, as if nothing had happened since.
     pub(crate) fn restore_peaks(&mut self, peaks: Peaks) {
         self.peaks = peaks;
     }
@@ -93,9 +93,9 @@ impl Budget {
         self.splits = splits;
     }
 
-    /// The part of the cap on units in flight that admission may fill. The rest is left for children. With `n` stages
-    /// that split, admission may fill `1 / (n + 1)` of the cap. Each of those stages, in order from the entry, may fill
-    /// the same amount in addition.
+    /// The part of the cap on units in flight that admission may fill. The other part is reserved for children. With
+    /// `n` stages that split, admission may fill `1 / (n + 1)` of the cap. Each of those stages, in order from the
+    /// entry, may fill the same amount in addition.
     #[inline]
     pub(crate) fn admission_cap(&self) -> u64 {
         if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
@@ -132,8 +132,8 @@ impl Budget {
         self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }
 
-    /// Whether at least half of the byte budget is free, and half of the part of the cap that the `nth` splitting stage
-    /// may fill.
+    /// Whether half of the byte budget is free, and also half of the part of the cap that the `nth` splitting stage may
+    /// fill.
     pub(crate) fn is_half_free(&self, nth: u64) -> bool {
         self.room_for_children(nth) >= self.cap_of_split(nth).div_ceil(2)
             && self.room_for_bytes() >= self.max_bytes.div_ceil(2)
@@ -161,8 +161,8 @@ impl Budget {
         self.reserved.1 -= bytes;
     }
 
-    /// Reserves room for payloads that will grow by `bytes`: at most an eighth of the free bytes, and nothing unless
-    /// half of the cap is free. Returns the reserved bytes.
+    /// Reserves room for payloads that will grow by `bytes`: at most an eighth of the free bytes, and only if half of
+    /// the byte budget is free. Returns the reserved bytes.
     pub(crate) fn advance(&mut self, bytes: u64) -> u64 {
         let room = self.room_for_bytes();
         let bytes = if room >= self.max_bytes.div_ceil(2) { bytes.min(room / 8) } else { 0 };
@@ -245,7 +245,7 @@ impl Budget {
         self.next_id
     }
 
-    /// Takes the numbers of this many units. Returns the first one.
+    /// Takes numbers for this many units. Returns the first number.
     #[inline]
     pub(crate) fn take_ids(&mut self, units: u64) -> u64 {
         let first = self.next_id;

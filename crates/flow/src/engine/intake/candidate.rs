@@ -14,7 +14,7 @@ struct Extra {
     /// The unit's needs in the entry stage, if needs there differ by unit.
     asks: Vec<Ask>,
     ticketed: bool,
-    /// The time before which the unit must not enter its first queue.
+    /// The earliest time at which the unit may enter its first queue.
     not_before_ns: u64,
     /// The reason why the entry stage cannot run the unit.
     refused: Option<Box<str>>,
@@ -48,7 +48,7 @@ impl Candidate {
         self.bytes == 0 && self.extra.is_none()
     }
 
-    /// Writes the facts into the unit's record. Returns the time before which it must not enter its first queue.
+    /// Writes the facts into the unit's record. Returns the earliest time at which the unit may enter its first queue.
     pub(crate) fn write_to(self, record: &mut Record) -> u64 {
         record.weigh(self.bytes);
         let Some(extra) = self.extra else { return 0 };

@@ -23,9 +23,9 @@ fn waits() -> MutexGuard<'static, Vec<(u64, u64)>> {
 pub(crate) struct Crossing(Option<(u64, u64)>);
 
 impl Crossing {
-    /// Returns `None` if the caller runs a stage of a flow that may itself have to make the room.
+    /// Registers the wait. Returns `None` if the caller works for a flow whose own workers may have to make that room.
     ///
-    /// Takes a process-wide lock if the caller is a worker of another flow, and examines all waits that are registered.
+    /// If the caller works for a flow, takes a process-wide lock and examines all registered waits.
     pub(crate) fn into(flow_id: u64) -> Option<Crossing> {
         let Some(from) = identity::own_flow() else { return Some(Crossing(None)) };
         let mut waits = waits();

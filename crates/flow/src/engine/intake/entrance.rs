@@ -28,7 +28,8 @@ struct Waiting {
     /// The number of units that must have left the gate before the submitter may enter.
     behind: u64,
     bytes: u64,
-    /// The submitter awaits no ticket. Like a source, it need not be woken for a single unit (see `wants_more`).
+    /// The submitter awaits no ticket. Like a source, it need not be woken as soon as there is room for a single unit
+    /// (see `wants_more`).
     is_unticketed: bool,
     /// The submitter's waker; `None` if it was woken and has not returned yet.
     wake: Option<Wake>,
@@ -93,7 +94,7 @@ impl Entrance {
         None
     }
 
-    /// Leaves the line. Returns a value that must be dropped outside of the mutex.
+    /// Leaves the line. Returns the submitter's waker, which must be dropped outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn leave(&mut self, place: Option<u64>) -> Option<Wake> {
         self.line.remove(&place?)?.wake
@@ -106,8 +107,8 @@ impl Entrance {
         }
     }
 
-    /// Whether to wake the head of the line. It must not have been woken yet, the `left` units that have left the gate
-    /// must include all units ahead of it, and `may_enter(bytes, is_unticketed)` must agree.
+    /// Whether to wake the head of the line: it has not been woken yet, all units ahead of it are among the `left`
+    /// units that have left the gate, and `may_enter(bytes, is_unticketed)` agrees.
     #[inline]
     pub(crate) fn head_may_enter(&self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.line.first_key_value().is_some_and(|(_, head)| {

@@ -1,25 +1,26 @@
-//! The gate before admission: it keeps units that were sent while a worker was expected soon.
+//! The gate before admission: a ring of units that were sent while a worker was expected soon.
 //!
-//! Admitting one unit at a time would take the flow's mutex once for each. So while the gate is *attended*,
+//! Admitting one unit at a time would take the flow's mutex once per unit. So while the gate is *attended*,
 //! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a
 //! batch admits all units at the gate. The gate is attended while at least one shared worker has just been woken, or
 //! runs a batch that should end within [`SOON_NS`](crate::engine::pace::SOON_NS), judged by the slowest recent unit of
 //! its stage. If that worker takes longer after all, or goes on through further stages in a chain, the timekeeper
-//! visits the gate. A flow of longer units never uses the gate, because the mutex costs it nothing.
+//! admits the units at the gate. A flow of long units never uses the gate, because the cost of the mutex does not
+//! matter there.
 //!
 //! No unit is left behind. The sender puts its unit into the gate and *then* checks whether the gate is still attended.
-//! A worker that ends the attendance publishes that and *then* checks the gate. Each has a full fence in between. The
-//! side whose fence comes later sees what the other side wrote before its own fence: the worker sees the unit, or the
-//! sender sees the end of the attendance and admits the unit itself.
+//! A worker that ends the attendance publishes this end and *then* checks the gate. Each side has a full fence between
+//! its two steps, and the side whose fence comes later sees the first step of the other side. So the worker sees the
+//! unit, or the sender sees the end of the attendance and admits the unit itself.
 //!
 //! No unit enters too late. The gate is closed by one atomic operation on the ring's cursor. If a `send` has claimed
-//! its slot by then, its unit is counted; otherwise it gets its unit back.
+//! its slot by then, its unit is counted; otherwise the `send` returns the unit to its caller.
 //!
 //! The gate takes at most [`MAX_AT_GATE`] units, and a sixteenth of the byte budget. A sender that finds the ring full
-//! waits in the ring. Hundreds may wait there, and none of them is woken for a single unit. The worker that ends the
-//! attendance polls the ring even if it is empty, which wakes a sender if none is awake. (A mutex with a line of
-//! sleepers, in place of the ring, would wake a sender for each free slot, at a hundred times the cost.) The ring wakes
-//! its senders in the order in which they came, but the first to find a free slot takes it.
+//! waits for a free slot. Hundreds of senders may wait, and none of them is woken for a single slot. The worker that
+//! ends the attendance polls the ring even if it is empty, which wakes a sender if none is awake. (A mutex with a line
+//! of sleepers, in place of the ring, would wake a sender for each free slot, at a hundred times the cost.) The ring
+//! wakes its senders in the order in which they came, but the first to find a free slot takes it.
 //!
 //! A sender whose unit has too many bytes for the gate waits for admission at the entrance. A submitter at the entrance
 //! enters after the units that were at the gate when it came, and before units that came later.
@@ -160,8 +161,8 @@ impl<In: Send> TypedGate<In> {
 
     /// An upper bound on the bytes of all units that [`waiting`](Self::waiting) has counted.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        // Pairs with the release by which a sender claims its slot. The sender counts its bytes before that, so the
-        // bytes of every counted unit are included.
+        // Pairs with the release by which a sender claims its slot. The sender counts its bytes before it claims the
+        // slot, so the bytes of every counted unit are included.
         fence(Ordering::Acquire);
         self.bytes.load(Ordering::Relaxed)
     }
@@ -194,7 +195,7 @@ impl<In: Send> FarEnd<In> {
     /// Takes up to `units` units at once.
     pub(crate) fn take_many(&mut self, units: usize) -> std::vec::Drain<'_, Sent<In>> {
         let FarEnd { receiver, taken, .. } = self;
-        // One call may return fewer units than the ring has, namely those that an earlier look at the ring saw. A
+        // One call may return fewer units than the ring has: only those that the receiver has already seen. A
         // disconnected ring counts as an empty one.
         while taken.len() < units && receiver.try_recv_many(taken, units - taken.len()).is_ok_and(|more| more > 0) {}
         taken.drain(..)

@@ -5,18 +5,18 @@
 //! workers. One worker pulls at a time. It pulls a chunk that takes about [`PULL_NS`](crate::engine::pace::PULL_NS)
 //! into rows that were taken for it beforehand. The rows are admitted under the flow's mutex when the chunk is done.
 //!
-//! A source may block at any unit. Then the units that it gave before must not wait for it, and it must not keep a
-//! worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can admit them.
-//! When a pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see `source_state`), another
-//! worker gets the puller's slot, and the puller is told to [hurry](Staging::hurry): from then on it ends its pull
-//! after each unit.
+//! A source may block at any unit. The units pulled before that must not wait for the blocked pull, and the pull must
+//! not keep a worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can
+//! admit them. When a pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see
+//! `source_state`), another worker gets the puller's slot, and the puller is told to [hurry](Staging::hurry): from then
+//! on it ends its pull after each unit.
 //!
 //! When all workers are busy with long units, an additional thread pulls, so that the other stages do not starve.
 //!
 //! A thread of its own for the source would be simpler, but it would be one more thread than there are cores. Moreover,
-//! every unit would cross from its core to a worker's, which is two thirds of a short unit's cost. The price of pulling
-//! is that a source must be `Send`. A source that is bound to a thread sends its units from there, through a
-//! [`Submitter`](crate::service::Submitter).
+//! every unit would cross from that thread's core to a worker's core, which is two thirds of a short unit's cost. The
+//! price of pulling is that a source must be `Send`. A source that is bound to a thread sends its units from there,
+//! through a [`Submitter`](crate::service::Submitter).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl std::fmt::Debug for SourceEnd {
     }
 }
 
-/// The end of a source as the pull found it. The payload of a panic is kept in the source's slot.
+/// How a source ended during a pull. The payload of a panic is stored in the source's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PullEnd {
     Exhausted,
@@ -58,7 +58,7 @@ pub(crate) enum PullEnd {
 /// A source, with its types erased.
 pub(crate) trait Source: Send {
     /// Fills `rows` with units, from the last row on, and pushes them to the staging, until no row is left, the units
-    /// weigh enough, or the puller should hurry. Returns `false` if the source is exhausted.
+    /// weigh `max_bytes`, or the puller should hurry. Returns `false` if the source is exhausted.
     fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool;
 }
 
@@ -92,7 +92,7 @@ where
         let mut weight: u64 = 0;
         while !rows.is_empty() {
             let Some(value) = self.units.next() else { return false };
-            // `demand` runs user code, so it comes before the row is taken.
+            // `demand` runs user code, so it is called before the row is taken.
             let mut asks = Vec::new();
             let (bytes, refused) = match self.entry.demand(&value, &mut asks) {
                 Ok(bytes) => (bytes.unwrap_or(0), None),

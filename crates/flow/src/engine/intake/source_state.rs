@@ -82,8 +82,8 @@ impl SourceState {
         self.pulling.is_some()
     }
 
-    /// Whether a pull is in progress that should end soon. Its units are left to the puller, because they are in its
-    /// core's cache.
+    /// Whether a pull is in progress that should end soon. The puller itself then admits its units, because they are in
+    /// its core's cache.
     #[inline]
     pub(crate) fn pull_ends_soon(&self) -> bool {
         self.pulling.as_ref().is_some_and(|pull| pull.soon)
@@ -168,9 +168,8 @@ impl SourceState {
         !self.open && (self.told || self.is_in_place())
     }
 
-    /// Ends the source after the flow was closed. Returns whether the listener must be told now. While a pull is in
-    /// progress, the listener is not told yet, because the pull may still end the source in another way; a blocked pull
-    /// does not count.
+    /// Ends the source after the flow was closed. Returns whether the listener must be told now. A pull that occupies a
+    /// worker's slot may still end the source in another way, so the listener is not told during such a pull.
     pub(crate) fn close(&mut self) -> bool {
         if std::mem::take(&mut self.open) && self.pulling.is_some() {
             self.staging.hurry_up();
@@ -178,8 +177,8 @@ impl SourceState {
         !self.is_in_place() && !std::mem::replace(&mut self.told, true)
     }
 
-    /// Takes the worker's slot from a long pull, so that another worker gets it. Returns whether the pull was expected
-    /// to end soon until now.
+    /// Takes the worker's slot from a long pull, so that another worker gets it. Returns whether the pull was still
+    /// expected to end soon.
     pub(crate) fn displace(&mut self, now: u64) -> bool {
         let Some(pull) = self.pulling.as_mut().filter(|pull| now.saturating_sub(pull.since_ns) > TURN_LASTS_NS) else {
             return false;
@@ -191,7 +190,7 @@ impl SourceState {
     }
 
     /// How long the end of the flow should still wait for a pull that has lost its worker's slot. The pull's thread may
-    /// just have been kept from running; without the wait, the units that it has taken from the source would be lost.
+    /// merely have been preempted; without the wait, the units that it has taken from the source would be lost.
     pub(crate) fn grace_remaining(&self, now: u64) -> Option<Duration> {
         let pull = self.pulling.as_ref()?;
         let left = (pull.since_ns + PULL_GRACE_NS).saturating_sub(now);

@@ -60,7 +60,7 @@ impl Staging {
         let at = self.popped.load(Ordering::Relaxed);
         let slot = self.slots[at as usize % Self::CAPACITY].load(Ordering::Relaxed);
         // SAFETY: `push` consumed the row of this number, and `advance` passes each position once, so the caller gets
-        // the only row.
+        // the only row of this number.
         (unsafe { Row::new((slot >> 1) as u32) }, slot & 1 == 1)
     }
 

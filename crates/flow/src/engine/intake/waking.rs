@@ -1,8 +1,8 @@
 //! Waking submitters at the entrance.
 //!
 //! A waker may poll its task at once, and the task may enter the flow, which wakes the next submitter. The stack could
-//! then have as many nested calls as the flow has room for units. So a wake-up that becomes due while the thread runs
-//! another one waits until that one is over.
+//! then have as many nested calls as the flow has room for units. To prevent this, a thread that runs a wake-up defers
+//! all further wake-ups until the current one is over.
 
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -11,8 +11,8 @@ const MANY_WAITED: f64 = 0.5;
 const FEW_WAITED: f64 = 0.1;
 const WELL_USED: f64 = 0.6;
 
-/// In a run shorter than this, starting and ending take so much of the time that idle workers say nothing about the
-/// source.
+/// In a run shorter than this, starting and ending take so much of the time that the workers' idle time says nothing
+/// about the source.
 const BRIEF_NS: u64 = 20_000_000;
 
 /// Names the limit of a flow, given its last snapshot. `admission_waited_ns` is the time that submitters and the source

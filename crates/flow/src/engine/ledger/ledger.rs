@@ -61,9 +61,8 @@ impl Ledger {
         self.split += units;
     }
 
-    /// Counts units that leave in the same way. They are units that have retired early (`run/settlement`), which count
-    /// when their batch is settled; or the units of a batch that leaves as a whole; or a single unit, such as a dead
-    /// letter or the last of a family.
+    /// Counts units that leave in the same way. One call counts the units of a batch that have retired early (see
+    /// `run/settlement`), the units of a batch that leaves as a whole, or a single unit, such as a dead letter.
     #[inline]
     pub(crate) fn depart(&mut self, units: u64, parting: Parting) {
         match parting {
