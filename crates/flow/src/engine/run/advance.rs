@@ -1,10 +1,10 @@
-//! An advance: bytes of the budget that a batch reserves for payloads that will grow, so that they need not ask one by
+//! An advance: bytes that a batch reserves for payloads that will grow, so that its units need not ask for bytes one by
 //! one.
 //!
 //! A payload that grows takes the flow's mutex, which costs as much as a short unit's whole run. The units of a batch
-//! are alike, so the first growth in a batch also asks for the other units, provided that half of the budget is free.
-//! The bytes of an advance count as in use for all other requests, so the byte budget remains a hard cap. The unused
-//! bytes are released when the batch is settled, or earlier if a unit of the batch would otherwise have to wait.
+//! are alike, so the first growth in a batch also asks for bytes for the other units, provided that half of the budget
+//! is free. The bytes of an advance count as in use for all other requests, so the byte budget remains a hard cap. The
+//! unused bytes are released when the batch is settled, or earlier if a unit of the batch would otherwise have to wait.
 
 use std::cell::Cell;
 
@@ -12,9 +12,9 @@ use crate::engine::units::record::Record;
 
 /// The flow's byte budget, as an [`Advance`] uses it. Each call takes the flow's mutex.
 pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
-    /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. If the budget has
-    /// plenty of room, `advance` becomes a new one, for `alike` units that grow by as much. Returns `false` if there is
-    /// no room and the unit should run again later; `may_wait` says whether it can.
+    /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. If half of the
+    /// budget is free, `advance` becomes a new advance, for `alike` further units that grow by the same amount. Returns
+    /// `false` if there is no room and the unit should run again later; `may_wait` says whether it can.
     fn grow(
         &self,
         record: &mut Record,
@@ -39,7 +39,7 @@ pub(crate) struct Advance<'a> {
 pub(crate) struct AdvancedBytes {
     /// The bytes that no unit has used yet.
     pub(crate) left: u64,
-    /// The bytes by which units have grown, and which the budget does not yet count as theirs.
+    /// The bytes that growing units have used; the budget still counts these bytes as reserved.
     pub(crate) used: u64,
 }
 

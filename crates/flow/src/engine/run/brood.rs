@@ -133,7 +133,7 @@ impl Brood {
         self.born.push(newborn);
     }
 
-    /// Whether the children weigh more than the brood should.
+    /// Whether the children weigh more than the brood's `max_bytes`.
     pub(crate) fn is_overweight(&self) -> bool {
         self.bytes > self.max_bytes
     }
@@ -148,7 +148,7 @@ impl Brood {
         self.born.len() as u64 + self.gone_on
     }
 
-    /// The children that have not gone on, the branches of those that have, and the unused rows.
+    /// The children that have not gone on, the branches of the other children, and the unused rows.
     pub(crate) fn into_parts(self) -> (Vec<Newborn>, Vec<Branch>, Vec<Row>) {
         (self.born, self.branches, self.rows)
     }

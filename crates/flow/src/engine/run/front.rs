@@ -29,7 +29,8 @@ impl<In: Send + 'static> Front<In> {
         unsafe { self.entry.column.cell(row) }
     }
 
-    /// A unit's payload as it waits for the stage. The caller owns the unit, and no code changes the payload meanwhile.
+    /// The payload of a unit that waits for the stage. The caller owns the unit, and no code changes the payload
+    /// meanwhile.
     pub(super) fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any> {
         // SAFETY: the lane's column belongs to the flow that the row belongs to, and the caller keeps the cell as it is.
         unsafe { self.entry.column.peek(row) }.map(|input| input as &dyn Any)

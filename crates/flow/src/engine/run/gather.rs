@@ -1,12 +1,11 @@
-//! The lane of a stage that gathers its units: each joins the open group of its key, or opens one.
+//! The lane of a stage that gathers its units: each unit joins the open group of its key, or opens a new group.
 //!
 //! The first member of a group becomes its holder. The scheduler puts the holder to rest (see `units/groups`), and
-//! enqueues it again when the group must be closed. By then the holder's payload is in the group, so a unit without a
-//! payload is a holder, and not a unit that has just come. Until the holder runs, further members may join, unless the
-//! group is full.
+//! enqueues it again when the group must be closed. By then the holder's payload is in the group, so the lane knows a
+//! holder by its missing payload. Until the holder runs, further members may join, unless the group is full.
 //!
 //! Members join under the mutex of their group's shard, so members of different shards can join at the same time. If
-//! successive members of a batch join groups of one shard, the worker keeps the shard's mutex from one to the next.
+//! successive members of a batch join groups of one shard, the worker does not unlock the shard's mutex in between.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -81,14 +80,14 @@ struct Joined {
     full: bool,
     /// The bytes by which the group has grown.
     grown: u64,
-    /// The panic of the code that decides about the group.
+    /// The failure of the group, if user code panicked after the member had joined.
     failure: Option<Failure>,
 }
 
 /// The end of a unit's run.
 enum Ended {
-    /// The unit has joined a group ([`GATHERED`]), or it is a group that goes on or retires with this weight. In both
-    /// cases the settlement has nothing else to do for it.
+    /// The unit has joined a group ([`GATHERED`]), or it represents a group that goes on or retires with this weight.
+    /// In both cases the settlement has nothing else to do for the unit.
     Moves {
         to: u16,
         bytes: u64,
@@ -156,7 +155,7 @@ where
 
     /// The unit's payload, or the group that it holds open.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
-        // The comparison of keys is user code.
+        // Comparing keys runs user code.
         match contain(|| self.take_group(row)).flatten() {
             Some(group) => self.input_of(*group),
             None => self.front.take_input(row),
@@ -213,8 +212,8 @@ where
             return ended;
         }
         self.contained(row, run, at, |row, run, at| match self.key_of(row, place, run) {
-            // With keys from user code, the worker leaves the shard: the code of other keys must not run under its
-            // mutex.
+            // If user code computes the keys, the worker leaves the shard after each unit, because the code for the
+            // next key must not run under the shard's mutex.
             Some(key) => self.join(row, key, !self.has_keys(), run, at),
             None => self.join_no_family(row, run, at),
         })
@@ -261,8 +260,8 @@ where
     /// Runs units whose groups have keys, one shard after the other.
     ///
     /// If there are many keys, their groups do not fit into a cache. So all groups of a shard's units are looked up
-    /// first, because the processor can then load several at a time. When the units join, their groups are in the
-    /// cache.
+    /// first, because the processor can then load several groups at the same time. When the units join afterwards,
+    /// their groups are in the cache.
     fn run_by_shard(&self, rows: &mut [Row], run: &mut Run<'_>) {
         let mut keys: Vec<Option<Key<K>>> = Vec::with_capacity(rows.len());
         let mut ends = [0; SHARDS];
@@ -293,7 +292,7 @@ where
             order[*next as usize] = place;
             *next += 1;
         }
-        // `ends` now has the end of each shard's units, where the next shard's units begin.
+        // For each shard, `ends` now has the index in `order` after the shard's last unit.
         let mut begin = 0_u32;
         for end in ends {
             self.run_in_shard(&order[begin as usize..end as usize], rows, &mut keys, run);
@@ -341,8 +340,8 @@ where
     Out: Send + 'static,
     X: Route<Out>,
 {
-    /// The key of the group that a unit joins; `None` if the stage gathers families and the unit has none. Runs user
-    /// code.
+    /// The key of the group that a unit joins; `None` if the stage gathers families and the unit has no parent. Runs
+    /// user code.
     fn key_of(&self, row: &mut Row, place: u32, run: &mut Run<'_>) -> Option<Key<K>> {
         let input = self.front.cell(row).as_ref().expect("a granted unit has its payload");
         let (hash, of) = match &self.gather.key {
@@ -351,7 +350,7 @@ where
                 // SAFETY: nothing else reaches the record as long as this handle lives.
                 let unit = unsafe { UnitRef::new(run.site.records(), row) };
                 let id = unit.look().parent()?.id;
-                // The flow itself gives out these numbers, so no input can make them collide.
+                // The flow itself assigns these numbers, so no input can make their hashes collide.
                 (mix(id), KeyKind::Parent(id))
             }
             KeyOf::By(key) => {
@@ -417,10 +416,10 @@ where
         }
         let mut group = self.begin(run.site.next_group());
         let before = if run.plain { 0 } else { cx.unit.look().bytes() };
-        // User code copies the key. If it panics, the unit must not have joined yet.
+        // Cloning the key runs user code. It may panic, so it comes before the unit joins.
         let held_key = key.clone();
         let mut unit = self.add(&mut group, row, cx, bytes)?;
-        // From now on the unit's own weight is charged for the group. In a chain, more may still be charged to the
+        // From now on the unit's own weight counts for the group. In a chain, more bytes may still be charged to the
         // unit.
         if !run.plain || unit.is_touched() {
             group.told_bytes = unit.look().next_bytes(None, before);
@@ -479,7 +478,7 @@ where
         match catch_unwind(AssertUnwindSafe(|| (self.is_full(group), self.grown(group)))) {
             Ok((full, grown)) => Joined { full, grown, failure: None },
             Err(panic) => {
-                // The members would join a second time if the stage retried.
+                // The failure is permanent, because in a retry the members would join a second time.
                 let failure = Failure::panic(&*panic).to_permanent();
                 drop_panic(panic);
                 Joined { full: true, grown: 0, failure: Some(failure) }
@@ -493,7 +492,8 @@ where
             || self.gather.full.as_ref().is_some_and(|full| full(&group.value))
     }
 
-    /// The weight of a group whose members weigh `joined` bytes, if the scheduler was last told `told` bytes.
+    /// The weight of a group. Its members weigh `joined` bytes together, and the scheduler was last told that the group
+    /// weighs `told` bytes.
     fn weight(&self, group: &G, joined: u64, told: u64) -> u64 {
         match (&self.gather.weigh, &self.gather.add) {
             (Some(weigh), _) => weigh(group).min(MAX_AMOUNT),
@@ -677,8 +677,8 @@ where
         }
     }
 
-    /// Ends the run of a unit whose group could not go on. The group stays with the unit or is the input of its dead
-    /// letter.
+    /// Ends the run of a unit whose group could not go on. The group stays with the unit, or becomes the input of the
+    /// unit's dead letter.
     fn fail_group(&self, failure: &Failure, group: Box<Closed<G, Out>>, row: &mut Row, run: &mut Run<'_>) -> Verdict {
         let (number, notes) = (group.number, group.notes);
         let was_held = self.held(row).is_some();

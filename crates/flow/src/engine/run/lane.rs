@@ -29,7 +29,8 @@ pub trait Lane: Send + Sync {
     fn gathers_families(&self) -> bool {
         false
     }
-    /// A unit's payload as it waits for the stage. The caller owns the unit, and no code changes the payload meanwhile.
+    /// The payload of a unit that waits for the stage. The caller owns the unit, and no code changes the payload
+    /// meanwhile.
     fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any>;
 }
 
@@ -37,7 +38,7 @@ pub trait Lane: Send + Sync {
 pub trait Code<In>: Send + Sync + Sized + 'static {
     /// The results that go to the exit.
     type Out;
-    /// The stage splits its units.
+    /// Whether the stage splits its units.
     const SPLITS: bool = false;
     /// The rules of the stage's groups, if it gathers its units.
     #[doc(hidden)]
@@ -168,7 +169,7 @@ where
             let unwound = catch_unwind(AssertUnwindSafe(|| self.run_units(rows, run, &mut progress)));
             if let Err(panic) = unwound {
                 let outcome = if std::mem::take(&mut progress.landing) {
-                    // The flow's own use of the result has panicked; the unit itself is done.
+                    // The delivery of the result has panicked; the unit itself is done.
                     Verdict::Retire
                 } else {
                     self.front.fail(&Failure::panic(&*panic), &mut rows[progress.next], run)
@@ -316,7 +317,7 @@ where
         if let Some(bytes) = grows.filter(|&bytes| !run.advance.grow(unit.change(), bytes, true)) {
             return Ended::As(self.front.fail(&Failure::over_budget(bytes), row, run));
         }
-        // The result of a last stage is delivered even after the flow was abandoned. Every other unit stays behind.
+        // The result of a last stage is delivered even after the flow was abandoned. Every other unit is left behind.
         if aim.stage != NO_STAGE && site.is_abandoned() {
             self.front.tickets.abandoned(row);
             return Ended::As(Verdict::LeftBehind);
@@ -414,7 +415,7 @@ impl Progress {
 }
 
 /// Whether the unit returns to its queue for other needs. Such an end is not a result, so no time limit applies to it.
-/// A retry would run with grants that the unit no longer needs.
+/// After a timeout, the stage would retry the unit with grants that it no longer needs.
 fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
     result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
 }

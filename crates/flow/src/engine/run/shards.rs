@@ -24,8 +24,8 @@ impl<G, K, Out> Shards<G, K, Out> {
     /// The index of the key's shard.
     pub(super) fn place(&self, key: &Key<K>) -> usize {
         let spread = match &key.of {
-            // Families that are split in one run have numbers near each other, and are gathered in one run. So they
-            // share a shard.
+            // Parents that are split in one run have numbers close to each other, and their children are gathered in
+            // one run. So these families share a shard.
             KeyKind::Parent(id) => id >> 8,
             // The maps use the lowest and the highest bits of the hash, so the shard depends on bits between them.
             KeyKind::All | KeyKind::Of(_) => key.hash >> 32,
@@ -46,8 +46,8 @@ impl<G, K, Out> Shards<G, K, Out> {
 
 /// The groups of some keys.
 pub(super) struct Shard<G, K, Out> {
-    /// With many groups, the group that a member joins is rarely in the cache. It lies in the table itself, not behind
-    /// a pointer, so that a look-up loads less memory.
+    /// The groups are in the table itself, not behind pointers. If there are many groups, a group is rarely in the
+    /// cache, so a look-up should load little memory.
     pub(super) open: HashMap<Key<K>, Group<G>, BuildHasherDefault<Hashed>>,
     /// Groups that take no further members, by their numbers.
     pub(super) full: FxHashMap<u64, Box<Closed<G, Out>>>,
@@ -66,8 +66,8 @@ pub(super) struct At<'a, G, K, Out>(Option<Entered<'a, G, K, Out>>);
 pub(super) struct Entered<'a, G, K, Out> {
     place: usize,
     pub(super) shard: MutexGuard<'a, Shard<G, K, Out>>,
-    /// The group that the last member joined. It is out of its table as long as the worker stays, because the next
-    /// member usually joins the same group. Used only if keys come from the flow itself.
+    /// The group that the last member joined. The group is not in its table until the worker leaves the shard, because
+    /// the next member usually joins the same group. Used only if keys come from the flow itself.
     pub(super) last: Option<(Key<K>, Group<G>)>,
 }
 
@@ -78,7 +78,7 @@ impl<G, K, Out> Default for At<'_, G, K, Out> {
 }
 
 impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
-    /// Enters the shard of this key. The worker stays there until it leaves or enters another one.
+    /// Enters the shard of this key. The worker stays in the shard until it leaves or enters another shard.
     pub(super) fn enter(&mut self, shards: &'a Shards<G, K, Out>, key: &Key<K>) -> &mut Entered<'a, G, K, Out> {
         let place = shards.place(key);
         if self.0.as_ref().is_some_and(|entered| entered.place != place) {
@@ -96,7 +96,7 @@ impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
 }
 
 impl<G, K: Eq, Out> Entered<'_, G, K, Out> {
-    /// The open group of this key, which must come from the flow itself.
+    /// The open group of this key. The key must come from the flow itself.
     pub(super) fn last(&mut self, key: &Key<K>) -> Option<&mut Group<G>> {
         if !self.last.as_ref().is_some_and(|(last, _)| last.is(key)) {
             self.put_back();
@@ -171,9 +171,9 @@ pub(super) struct Group<G> {
     pub(super) units: u64,
     /// The total weight of its members when they joined.
     pub(super) joined_bytes: u64,
-    /// The weight of which the scheduler was last told.
+    /// The weight last reported to the scheduler.
     pub(super) told_bytes: u64,
-    /// The number of notes that workers have written about it.
+    /// The number of notes that workers have written about the group.
     pub(super) notes: u64,
 }
 
@@ -194,7 +194,7 @@ pub(super) enum Value<G, Out> {
     Joined(G),
     /// The value that goes on.
     Mapped(Out),
-    /// None, because the code that maps the group has panicked.
+    /// The value is lost, because the code that maps the group has panicked.
     Lost,
 }
 

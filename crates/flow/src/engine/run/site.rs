@@ -35,7 +35,7 @@ pub(crate) struct Site {
     letters: Contained<Letters>,
     /// The time at which the flow was built.
     epoch: Instant,
-    /// Set when the flow is abandoned, for code that runs without the mutex. The flag publishes nothing else, so
+    /// Set when the flow is abandoned, for code that runs without the mutex. The flag publishes no other data, so
     /// relaxed is enough.
     abandoned: AtomicBool,
     /// The number of groups ever opened.
@@ -112,7 +112,8 @@ impl Site {
     /// Tells running code that a witness listens to the flow.
     #[cfg(feature = "trace")]
     pub(crate) fn set_witnessed(&self) {
-        // Relaxed: a thread that the witness listens to has synchronized with it since (see `trace::tape`).
+        // Relaxed: each thread that reports to the witness has synchronized with it after this store (see
+        // `trace::tape`).
         self.witnessed.store(true, Ordering::Relaxed);
     }
 

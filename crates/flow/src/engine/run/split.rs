@@ -303,7 +303,7 @@ where
     }
 }
 
-/// The row of a child that is being made. If that fails, the row returns to the brood.
+/// The row of a child that is being made. If the child cannot be made, the row returns to the brood.
 struct Cradle<'a, 'r> {
     row: Option<Row>,
     stamp: Stamp,

@@ -52,9 +52,10 @@ pub(crate) struct Ran<'a> {
 }
 
 thread_local! {
-    /// The processor time, in ns, that others have spent on this thread's units since its last run was reported.
+    /// The processor time, in ns, that other threads and processes have spent on this thread's units since the thread's
+    /// last run was reported.
     static CHARGED_NS: Cell<u64> = const { Cell::new(0) };
-    /// The time, in ns, for which those others have waited for a processor.
+    /// The time, in ns, for which these threads and processes have waited for a processor.
     static DELAYED_NS: Cell<u64> = const { Cell::new(0) };
 }
 

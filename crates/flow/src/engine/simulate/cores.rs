@@ -1,10 +1,10 @@
 //! Cores: computing jobs share them evenly, like threads of equal priority.
 //!
-//! With `n` jobs on `c` cores, each job runs at the speed `min(1, c / n)`, less a loss. The loss stands for an
-//! operating system that does not move each job to an idle core at once, and for other programs that compute as well. A
-//! single job loses nothing. The loss grows linearly with the number of jobs, and is largest when each core has a job.
+//! With `n` jobs on `c` cores, each job runs at the speed `min(1, c / n)`, less a loss. The loss models two effects:
+//! the operating system does not move a job to an idle core at once, and other programs use the cores, too. A single
+//! job loses nothing. The loss grows linearly with the number of jobs, and is largest when each core has a job.
 //!
-//! All jobs run at the same speed, so one counter of work done is enough: a job that needs `w` more ends when the
+//! All jobs run at the same speed, so one counter of work done is enough: a job that needs `w` more work ends when the
 //! counter has grown by `w`.
 
 use std::cmp::Reverse;

@@ -64,7 +64,7 @@ pub(crate) struct Simulated {
     pub(crate) marks_ns: [u64; 2],
 }
 
-/// The number of looks after which the viewer's interval doubles, because a simulated run may last very long.
+/// The viewer's interval doubles after this many snapshots, because a simulated run may last very long.
 const LOOKS_AT_AN_INTERVAL: u32 = 4096;
 
 /// A viewer of a simulated run: it sees the flow at its beginning, after each interval, and at its end.
@@ -287,7 +287,8 @@ impl Drive<'_, '_> {
         if self.shared.are_fibers(post) { self.costs.fiber_start_ns } else { self.costs.start_ns }
     }
 
-    /// Wakes a worker of the post: a polling one, or else the one that fell asleep last.
+    /// Wakes a worker of the post: a polling worker if there is one, otherwise the sleeping worker that was started
+    /// last.
     fn wake_one(&mut self, post: Post) {
         let of_post = |at: At| move |worker: &Worker| worker.post == post && worker.at == at;
         let polling = self.workers.iter().position(of_post(At::Polling));

@@ -9,7 +9,7 @@
 //!
 //! A simulated worker runs the same cycle as a thread (see `cycle`), with two differences: it takes one batch per turn,
 //! and it runs a batch through one stage at a time. Threads take several batches per turn, or take a batch through
-//! several stages, to save the engine's own time, which a simulation does not have. A stage's code runs at the
+//! several stages, to save time in the engine. A simulation does not need these savings. A stage's code runs at the
 //! beginning of its batch and reports its duration. The batch is settled at the end of that duration.
 
 pub(crate) mod cores;
