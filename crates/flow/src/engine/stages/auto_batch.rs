@@ -2,19 +2,19 @@
 //!
 //! Long batches improve throughput. A stage's code, and the kernel code that it calls, are loaded into the core's
 //! caches once for a batch instead of once for each unit. The flow's mutex is also taken only once for a batch. Between
-//! two visits to a stage, a core does other work, which evicts the stage's code. For example, an archive has four
-//! stages, which take 10 to 50 µs a unit. They take 4 % less CPU time in batches of 200 µs than in batches of 20 µs;
-//! batches of 50 and 100 µs lie between.
+//! two batches of a stage, a core does other work, which evicts the stage's code. For example, the four stages of an
+//! archive flow take 10 to 50 µs per unit. They need 4 % less CPU time in batches of 200 µs than in batches of 20 µs.
+//! The figures for 50 and 100 µs are in between.
 //!
 //! Short batches improve latency, because in every stage a unit waits for the other units of its batch. A flow that
 //! pulls its units from a source has long batches, since no client waits for a single unit. A service to which clients
-//! submit units has short batches. Stages that block have short batches, too: the units of a batch would wait one after
-//! the other while several workers could wait at the same time.
+//! submit units has short batches. Stages that block have short batches, too, because the units of a batch block one
+//! after the other, while units of several batches can block at the same time.
 //!
 //! In both cases a batch is small enough that every worker gets some of the units in flight. This bound takes effect
 //! when few units may be in flight or there are many workers. The batches of one turn are together subject to the same
-//! bound. Their units stay in flight until the turn ends or is held up, so units that wait in a turn must leave room
-//! for others.
+//! bound. Their units stay in flight until the turn ends or is held up, so the units in turns must leave room for other
+//! units.
 //!
 //! The units of one batch run one after the other, so units that wait for one another need batches of one.
 
@@ -39,8 +39,7 @@ impl AutoBatch {
     /// Batches of one unit.
     pub(super) const ONE: Self = AutoBatch { lasts_ns: 0, max_units: 1, share: 1 };
 
-    /// The shape of batches for a stage that blocks or not, in a flow with or without a source. `share` is a worker's
-    /// share of the units that may be in flight.
+    /// The shape of a stage's batches. `share` is a worker's share of the units that may be in flight.
     pub(super) fn new(has_source: bool, blocking: bool, share: usize) -> Self {
         let lasts_ns = if has_source && !blocking { FROM_SOURCE_NS } else { SHORT_NS };
         // Each worker gets two batches: one that runs, and one that is next.

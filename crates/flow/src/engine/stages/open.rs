@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug, Clone)]
 pub(crate) struct OpenStages(Arc<[Open]>);
 
-/// The facts about a stage that a worker knows without the flow's mutex. All accesses are relaxed: the facts are hints
-/// and publish nothing.
+/// The facts about a stage that a worker can read without the flow's mutex. All accesses are relaxed: the facts are
+/// hints and publish nothing.
 #[derive(Debug, Default)]
 struct Open {
     /// The size of the largest batch that may go on to the stage in a chain; 0 if the stage is not open.

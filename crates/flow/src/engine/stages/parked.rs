@@ -4,7 +4,7 @@
 //! without a search of the lines, the stage keeps a sorted list of the arrival times of all its units in lines, each
 //! with the number of units that arrived then. Units join lines in the order of their arrival, up to the jitter of the
 //! workers' clocks, so most new times go to the end of the list. A time whose units have all left stays in the list
-//! until it becomes the first, or until more than half of the list are such times.
+//! until it becomes the first, or until more than half of the list consists of such times.
 //!
 //! When a unit leaves, finding its time costs O(log n), or O(1) if the unit is the oldest. The list has at most twice
 //! as many times as there are units, plus [`FEW`].
@@ -115,7 +115,7 @@ impl Arrivals {
         }
     }
 
-    /// Removes one unit, which must be there.
+    /// Removes one unit with this time, which must be in the list.
     fn remove(&mut self, at: u64) {
         let Ok(place) = self.place_of(at) else {
             debug_assert!(false, "a unit leaves that never came");

@@ -1,12 +1,12 @@
 //! A stage's queue: units in the order of their arrival. Units that arrived together stay together.
 //!
 //! Workers pass on whole batches, so a queue is a list of *arrivals*: rows with one arrival time. A batch that takes a
-//! whole arrival takes its list, and no unit is touched on the way from one stage to the next. Moving 64 units through
-//! a stage without needs therefore costs one list operation instead of 64.
+//! whole arrival takes over its list, so no unit is touched on the way from one stage to the next. Moving 64 units
+//! through a stage without needs therefore costs one list operation instead of 64.
 //!
-//! The times of arrivals never fall from the front of the queue to its end, so the first arrival is the oldest. A worker
-//! reads the clock before it locks the state, so another worker may come first with a later time. Units that then come
-//! with an earlier time count as having arrived with those ahead of them.
+//! From the front of the queue to its end, the times of arrivals never decrease, so the first arrival is the oldest. A
+//! worker reads the clock before it locks the state, so a worker with a later time may lock the state first. If units
+//! then come with an earlier time, they get the time of the last arrival instead.
 
 use std::collections::VecDeque;
 
@@ -46,7 +46,7 @@ impl Queue {
         self.units == 0
     }
 
-    /// The arrival time of the first unit, which no other precedes.
+    /// The arrival time of the first unit, which is the oldest.
     pub(super) fn oldest_ns(&self) -> Option<u64> {
         self.arrivals.front().map(|arrival| arrival.queued_ns)
     }
@@ -81,7 +81,7 @@ impl Queue {
     /// Puts a unit back at the front of the queue, behind those that arrived before it.
     pub(super) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
-        // Nearly always, the unit is the oldest. Others are older if they were put back, too.
+        // Nearly always, the unit is the oldest. Other units are older only if they were put back, too.
         let place = self.arrivals.iter().take_while(|arrival| arrival.queued_ns < queued_ns).count();
         match self.arrivals.get_mut(place).filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
             Some(arrival) => arrival.rows.push_front(row),
@@ -127,8 +127,9 @@ impl Queue {
         Taken { units: taken, queued_ns, plain }
     }
 
-    /// Shows the units, from the last to the first. `see` gets the arrival time of each unit and two indices, both
-    /// counted from the end: that of the unit's [`Arrival`] in the queue, and that of the unit in this arrival.
+    /// Passes the units to `see`, from the last to the first. `see` gets the arrival time of each unit and two indices,
+    /// both counted from the end: the index of the unit's [`Arrival`] in the queue, and the index of the unit in this
+    /// arrival.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize, usize)) {
         let arrival = |run: usize| &self.arrivals[self.arrivals.len() - 1 - run];
         let len = |run: usize| arrival(run).rows.len();
@@ -138,7 +139,7 @@ impl Queue {
         });
     }
 
-    /// The number of units ahead of a unit that the walk has shown, given its two indices.
+    /// The number of units ahead of a unit, given the two indices that `walk` has passed to `see`.
     pub(super) fn ahead_of(&self, run: usize, place: usize) -> usize {
         let behind: usize = self.arrivals.iter().rev().take(run).map(|arrival| arrival.rows.len()).sum();
         self.units - 1 - behind - place

@@ -92,13 +92,13 @@ pub(crate) struct StageState {
     pub(super) is_marked: bool,
     /// The queue has units that were not considered because every worker was busy in other stages.
     pub(super) lacks_worker: bool,
-    // Work in progress. A worker's turn has a first batch, and may have further ones of the same stage:
+    // Work in progress. A worker's turn has a first batch, and may have further batches of the same stage:
     //
     // | batch of a turn | its units count in | its worker counts in |
     // | --- | --- | --- |
     // | the first batch, until it is settled | `running` | `busy` |
-    // | a further batch, while the first one counts | `granted` and `in_turns` | – |
-    // | the batch that runs, once the timekeeper has settled the first one | `running` | `busy` |
+    // | a further batch, until the first batch is settled | `granted` and `in_turns` | – |
+    // | the batch that runs, once the timekeeper has settled the first batch | `running` | `busy` |
     /// The units of the batches that count as running.
     running: usize,
     /// The workers whose turns count here.
@@ -228,14 +228,15 @@ impl StageState {
 // ---- seats --------------------------------------------------------------------------------------------
 
 impl StageState {
-    /// The number of further units that may be granted: as many as the given number of workers can run now. Units
-    /// beyond that wait and hold nothing. If all units have the same needs, units in line take seats, too, because a
-    /// further unit would only wait behind them. If needs differ, a further unit may overtake them.
+    /// The number of further units that may be granted: as many as the given number of workers can run now. Further
+    /// units wait and hold nothing. If all units have the same needs, units in line take seats, too, because a further
+    /// unit would only wait behind them. If needs differ, a further unit may overtake them.
     pub(crate) fn free_seats(&self, workers: usize) -> usize {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };
-        // A worker may have more units in hand than its own seats, because units may take longer now than when it took
-        // them. It may even wait for a unit that is still in the queue. So it never takes another worker's seats.
+        // A worker may have more units in hand than it has seats, because units may have become slower since the worker
+        // took them. The worker may even wait for a unit that is still in the queue. So the surplus units take no seats
+        // of other workers.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
         workers.saturating_mul(each).saturating_sub(taken)
@@ -246,7 +247,7 @@ impl StageState {
         self.free_seats(workers) > 0
     }
 
-    /// The number of workers that run this stage or could begin to, given the number of idle shared workers.
+    /// The number of workers that run this stage or could begin to run it, given the number of idle shared workers.
     pub(super) fn workers_beside(&self, idle: usize) -> usize {
         match self.blocking {
             true => self.workers.ceiling,
@@ -307,8 +308,8 @@ impl StageState {
 
     /// The arrival time of the unit that has been in the queue longest, whatever it waits for.
     pub(crate) fn oldest_ns(&self) -> Option<u64> {
-        // A unit that waited in a line may join any batch, so all batches are searched. They hold no more units than
-        // the workers can take next.
+        // A unit that waited in a line may join any batch, so all batches are searched. The batches have no more units
+        // than the workers can take next.
         let granted = self.batches.iter().filter_map(GrantedBatch::oldest_ns);
         granted.chain(self.waiting.oldest_ns()).chain(self.parked.oldest_ns()).min()
     }
@@ -345,8 +346,9 @@ impl StageState {
         self.brood
     }
 
-    /// Sizes the next brood after a run that had rows for `most` children. A run that used them all may have twice as
-    /// many next time. So short children share the cost of a run, and slow children do not wait for one another.
+    /// Sizes the next brood after a run that had rows for `most` children. After a run that used all its rows, the next
+    /// run may have twice as many. So quick children share the cost of a run, and slow children do not wait for one
+    /// another.
     pub(crate) fn size_brood(&mut self, most: u64, born: u64) {
         let wish = if born >= most { self.brood.max(2 * born) } else { (2 * born).max(self.brood / 2) };
         self.brood = wish.clamp(1, MAX_BROOD);
@@ -360,7 +362,7 @@ impl StageState {
     }
 
     /// The resource that holds up the stage's queue. If all units have the same needs, the units in the queue wait for
-    /// the same resource as those in line, and join its line when a worker could run them.
+    /// the same resource as the units in line, and join its line when a worker could run them.
     pub(crate) fn queues_for(&self) -> Option<usize> {
         let is_held_up = !self.dynamic && self.parked.for_resources() > 0;
         if is_held_up { self.parked.longest() } else { None }

@@ -1,7 +1,7 @@
 //! All stages of a flow: which queues may be granted, and which stage a worker serves next.
 //!
-//! A worker takes a granted batch of the stage *nearest the exit*. That finishes units, releases what they hold, and
-//! keeps a unit's data on the core that touched it last. Two rules limit this preference:
+//! A worker takes a granted batch of the stage *nearest the exit*. This choice finishes units, releases what they hold,
+//! and keeps a unit's data on the core that touched it last. Two rules limit this preference:
 //! - A stage below its **floor** of workers comes first. Workers up to the floor do not count as shared workers: if all
 //!   shared workers are busy in other stages, a further thread runs the stage.
 //! - A stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that have reached
@@ -83,7 +83,7 @@ impl Stages {
         self.list.iter()
     }
 
-    /// Shows the units in the queues and the granted units, stage by stage.
+    /// Passes the units in the queues and the granted units to `see`, stage by stage.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.list.iter().for_each(|stage| stage.walk(walk, see));
     }
@@ -162,7 +162,8 @@ impl Stages {
         self.list.iter().map(StageState::busy_beyond_floor).sum()
     }
 
-    /// Notes that the stage lacks workers, if its ceiling allows more than the number that other stages leave it.
+    /// Notes that the stage lacks workers, if its ceiling allows more than `workers`, the number that other stages
+    /// leave to it.
     pub(crate) fn note_lack_of_workers(&mut self, stage: u16, workers: usize) {
         let state = &mut self.list[usize::from(stage)];
         if workers < state.workers().ceiling && !std::mem::replace(&mut state.lacks_worker, true) {
@@ -226,8 +227,8 @@ impl Stages {
         self.list.iter().map(StageState::could_run).sum()
     }
 
-    /// Whether the non-blocking stages have fewer batches than there are workers. Batches that still lack a need count.
-    /// A stage that splits is left out, because a unit to be split is work for one worker only.
+    /// Whether the non-blocking stages have fewer batches than there are workers. Batches that still lack a need count,
+    /// too. A stage that splits is left out, because a unit to be split is work for one worker only.
     fn run_low(&self, workers: usize) -> bool {
         let stages = self.list.iter().filter(|stage| !stage.is_blocking() && stage.splits().is_none());
         stages.map(|stage| stage.could_run().div_ceil(stage.batch_target())).sum::<usize>() < workers
@@ -244,9 +245,9 @@ impl Stages {
         self.splitting.iter().find(may_split).copied().filter(|_| self.run_low(workers))
     }
 
-    /// The time that one worker would need for everything that could run now in non-blocking stages, and for one more
-    /// unit that goes through all of them. For a unit to be split, the first figure includes its expected next
-    /// children.
+    /// Two times: the time that one worker would need for everything that could run now in non-blocking stages, and the
+    /// time for one more unit that goes through all of them. The first time includes the expected next children of
+    /// units to be split.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
         let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);
         for stage in self.list.iter().filter(|stage| !stage.is_blocking()) {
@@ -262,7 +263,7 @@ impl Stages {
         (backlog.saturating_add(of_children), in_flow)
     }
 
-    /// Moves a worker and its units from the counts of one stage to those of another.
+    /// Moves a worker and its units from the counts of one stage to the counts of another.
     pub(crate) fn move_work(&mut self, from: u16, to: u16, units: usize) {
         self.at_mut(from).end_work(units);
         self.at_mut(to).begin_work(units);
@@ -301,8 +302,8 @@ impl Stages {
         }
     }
 
-    /// Sizes batches, turns and chains after the settings or the source have changed. `by_needs` returns how many
-    /// batches of a stage its needs allow to run at once.
+    /// Sizes batches, turns and chains after the settings or the source have changed. `by_needs` returns the number of
+    /// batches of a stage that can run at once, as limited by the stage's needs.
     pub(crate) fn resize(
         &mut self,
         has_source: bool,

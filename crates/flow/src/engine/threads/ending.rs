@@ -96,8 +96,7 @@ impl Shared {
         }
         let is_pulling = state.intake.is_pulling();
         let all_idle = state.no_stage_runs() && !is_pulling;
-        // The units that still wait to enter are counted as left, but they do not count in the peaks of units in
-        // flight.
+        // The report counts the units that still wait to enter, but its peaks of units in flight do not include them.
         let peaks = state.intake.budget().peaks();
         self.gate().admit_all(&mut state, self.now());
         state.admit_all_pulled(self.now());

@@ -2,9 +2,10 @@
 //!
 //! To the state, a fiber is like a thread of a blocking stage: the state counts it before it starts, and it runs
 //! [`work`](crate::engine::cycle). So the proof against deadlock, the caps, and the rules for failures, panics and the
-//! drain apply as they do to threads. Two things differ. First, a fiber without work ends, because the next one is
-//! cheap, while a thread sleeps in `sleep`; so the engine never waits on a fiber. Second, a wait in a stage's code can
-//! be ended from outside. So an abandoned flow unwinds the fibers that still wait when their grace is over.
+//! drain apply as they do to threads. Two things differ. First, a fiber without work ends, because starting a new one
+//! is cheap. (A thread without work sleeps.) So the engine's own code never waits on a fiber. Second, a wait in a
+//! stage's code can be ended from outside. So an abandoned flow unwinds the fibers that still wait when their grace is
+//! over.
 //!
 //! A fiber is suspended only while a stage's code runs, and no lock of the engine is held then.
 //!
@@ -140,7 +141,7 @@ impl FiberSeats {
         report
     }
 
-    /// The state of all fibers. With `backtraces`, waits for their backtraces for at most that time.
+    /// The state of all fibers. If `backtraces` is set, waits at most this long for the fibers' backtraces.
     pub(crate) fn look(&self, backtraces: Option<Duration>) -> Fibers {
         let dump = |runtime: &Runtime| match backtraces {
             Some(limit) => runtime.dump_with_backtraces(limit),
@@ -151,8 +152,8 @@ impl FiberSeats {
     }
 }
 
-/// The track of all fibers. The clock of a thread says nothing about one of its fibers. So a run counts as a wait from
-/// beginning to end, apart from the processor time that was charged to it.
+/// The track of all fibers. The processor time of a thread says nothing about one of its fibers. So a run counts as a
+/// wait from beginning to end, apart from the processor time that was charged to it.
 #[derive(Clone)]
 struct SharedTrack(Arc<Mutex<Box<dyn Track>>>);
 

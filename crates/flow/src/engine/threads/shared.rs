@@ -1,9 +1,9 @@
 //! The flow as all its threads share it: the scheduler's state behind its mutex, and how threads wait for it.
 //!
 //! A change that may concern other threads ends in [`Shared::unlock_and_wake`], which plans the wake-ups, unlocks the
-//! mutex, and sends them. Other holders of the mutex just drop the guard. These are threads that only read; threads
+//! mutex, and sends the wake-ups. All other holders of the mutex just drop the guard: threads that only read; threads
 //! that open admission, begin to wait, go back to sleep, return the rows of a pocket, or end; and code whose unit grows
-//! (`grow`), which only uses up room. [`Host::expel`] returns its wake-ups to its caller.
+//! (`grow`), because growth only uses up room. [`Host::expel`] returns its wake-ups to its caller.
 //!
 //! A submitter may admit units from the gate and then begin to wait. The wake-ups for these units are not lost. Either
 //! the gate was attended, and the end of the attendance is such a change; or the sender of the units is about to make
@@ -51,11 +51,11 @@ pub(crate) struct Shared {
     open_stages: OpenStages,
     witness: OnceLock<Arc<dyn Witness>>,
     start_worker: StartWorker,
-    /// The mutex is held for a microsecond or two. Sleeping and waking takes far longer, so a thread that finds it
-    /// locked first spins for a while.
+    /// The mutex is held for a microsecond or two. Sleeping and waking take far longer, so a thread that finds the
+    /// mutex locked first spins for a while.
     state: CachePadded<lock::Mutex<State>>,
-    /// A worker will visit the gate, so a unit may wait there (see `intake/gate`). The flag is written under the mutex
-    /// and ordered by fences.
+    /// A worker will admit the units at the gate, so a unit may wait there (see `intake/gate`). The flag is written
+    /// under the mutex and ordered by fences.
     attended: CachePadded<AtomicBool>,
     /// The event count on which shared workers sleep; incremented under the mutex or after it.
     work: CachePadded<EventCount>,
@@ -237,8 +237,8 @@ impl Shared {
         wakeups
     }
 
-    /// Unlocks the state, and waits until the event count changes or the time has passed. The count is incremented
-    /// after the state changes.
+    /// Unlocks the state, and waits until the event count changes or the time has passed. A thread that changes the
+    /// state increments the count afterwards.
     pub(crate) fn wait_for<'a>(&'a self, event: &EventCount, state: Locked<'a>, most: Option<Duration>) -> Locked<'a> {
         let key = event.snapshot();
         drop(state);

@@ -18,7 +18,7 @@ use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor}
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
 
-/// The number of keys that are inspected each time the mutex is held; that takes a tenth of a millisecond.
+/// The number of keys that are inspected each time the mutex is held, for a tenth of a millisecond.
 const KEYS_AT_ONCE: usize = 4_096;
 
 /// The maximum number of existing keys that an error about an unknown key lists.
@@ -72,8 +72,8 @@ impl Shared {
         FoundUnits { units: search.found.into_iter().zip(labels).collect(), in_all: search.in_all, in_hand }
     }
 
-    /// Shows the number, the stage and the record of each unit that waits to run in a stage. A unit that moves
-    /// meanwhile may be shown twice or not at all.
+    /// Passes the number, the stage and the record of each unit that waits to run in a stage to `see`. A unit that
+    /// moves meanwhile may be passed twice or not at all.
     #[cfg(feature = "trace")]
     pub(crate) fn see_waiting(&self, mut see: impl FnMut(u64, u16, &Record)) {
         let mut at = (0, 0, 0);
@@ -141,9 +141,9 @@ impl Shared {
 
     /// Reads the state under the mutex, and then pauses for as long as that took.
     ///
-    /// The mutex is unfair. Without the pause, a thread that takes it again and again would keep it from a waiter that
-    /// has gone to sleep. During the pause, a spinning waiter takes the mutex, and a sleeping waiter wakes up. No other
-    /// user of the mutex pays for this.
+    /// The mutex is unfair. Without the pause, a thread that locks it again and again could keep out a waiter that has
+    /// gone to sleep. During the pause, a spinning waiter locks the mutex, and a sleeping waiter wakes up. Other users
+    /// of the mutex need no such pause.
     fn look<T>(&self, look: impl FnOnce(&State, u64) -> T) -> T {
         let state = self.lock();
         let now = self.now();

@@ -42,8 +42,8 @@ impl StageState {
     }
 
     /// The size of the largest batch that may come to this stage in a chain. It is 0 unless all workers may enter the
-    /// stage and its units need nothing. If the flow sets no size, time alone decides, so that a batch sized for the
-    /// previous stage need not be split.
+    /// stage and its units need nothing. If the flow sets no batch size, only the time that the batch takes matters, so
+    /// that a batch sized for the previous stage need not be split.
     pub(in crate::engine::stages) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
             && self.splits.is_none()
@@ -162,8 +162,8 @@ impl StageState {
         self.busy < self.workers.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
     }
 
-    /// The time since which the stage's first batch has been passed over. Each dispatch restarts it: what counts is how
-    /// long the stage has been passed over, not how old its units are.
+    /// The time since which the stage's first batch has been passed over. Each dispatch resets this time, because what
+    /// counts is how long the stage has been passed over, not how old its units are.
     pub(in crate::engine::stages) fn passed_over_since(&self) -> u64 {
         self.batches.front().map_or(u64::MAX, |batch| batch.opened_ns.max(self.last_dispatch_ns))
     }
@@ -177,9 +177,9 @@ impl StageState {
     }
 
     /// Takes the first batch, for a worker that is free (`leads`), or for one that already has batches of this stage
-    /// and runs this one in the same turn. A batch of the second kind counts as granted until it is settled.
+    /// and runs this one in the same turn. A batch that does not lead counts as granted until it is settled.
     pub(crate) fn take_batch(&mut self, leads: bool, now: u64) -> Option<TakenBatch> {
-        /// Below this mean, reading the clock for each unit would take a good part of the time that it measures.
+        /// Below this mean, reading the clock for each unit would take a good part of the measured time.
         const WORTH_TIMING_NS: u64 = 2_000;
         let GrantedBatch { rows, plain, arrivals, mut permits, held, .. } = self.batches.pop_front()?;
         let units = rows.len();
@@ -200,8 +200,8 @@ impl StageState {
         Some(TakenBatch { rows, plain, permits, soon, time_each })
     }
 
-    /// Puts a batch that its worker has not begun back among the granted batches. It counts as having waited long
-    /// enough to fill.
+    /// Puts a batch that its worker has not begun back among the granted batches. The batch counts as having waited
+    /// long enough to fill.
     pub(crate) fn take_back(&mut self, rows: VecDeque<Row>, plain: bool, permits: GrantList) {
         self.in_turns -= rows.len();
         let batch = GrantedBatch { plain, ..GrantedBatch::new(rows, permits, 0) };
@@ -215,14 +215,14 @@ impl StageState {
         self.running += units;
     }
 
-    /// Ends the count of a worker that ran this many units here.
+    /// Stops counting a worker that ran this many units here.
     #[inline]
     pub(crate) fn end_work(&mut self, units: usize) {
         self.busy -= 1;
         self.running -= units;
     }
 
-    /// Ends the count of units that were in a turn, but not in its first batch.
+    /// Stops counting units that were in a turn, but not in its first batch.
     pub(crate) fn end_in_turn(&mut self, units: usize) {
         self.granted -= units;
         self.in_turns -= units;

@@ -19,7 +19,7 @@ impl StageState {
         (self.running + self.in_turns) as u64
     }
 
-    /// Shows the units in the queue and the granted units.
+    /// Passes the units in the queue and the granted units to `see`.
     pub(in crate::engine::stages) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.waiting.walk(walk, |row, since_ns, run, place| {
             see(row, self.number, Sight::Queued { since_ns, run, place });
@@ -34,7 +34,7 @@ impl StageState {
         });
     }
 
-    /// The number of units in the queue ahead of a unit that the walk has shown.
+    /// The number of units in the queue ahead of a unit, given its two indices in the walk.
     pub(crate) fn ahead_of(&self, run: usize, place: usize) -> usize {
         self.waiting.ahead_of(run, place)
     }
