@@ -15,7 +15,7 @@ pub(crate) trait Gate: Send + Sync {
     /// Admits units in the order of their arrival, as long as there is room and no submitter at the entrance came
     /// earlier. Frequent callers check [`is_empty`](Gate::is_empty) first, which does not lock the gate.
     fn admit_from_gate(&self, state: &mut State, now: u64);
-    /// Closes the gate and admits all its units when a flow ends, even without room: the report counts them as left.
+    /// Closes the gate and admits all its units when a flow ends, even without room, so that the report counts them.
     fn admit_all(&self, state: &mut State, now: u64);
     /// Closes the gate, and notifies the senders that wait.
     fn close(&self);
@@ -52,7 +52,7 @@ impl State {
     }
 
     /// Whether more units would keep workers busier. If not, the source may sleep until half of the flow is empty,
-    /// because waking it for every unit would cost more than the units do.
+    /// because waking it for every unit would cost more than running the units.
     #[inline]
     pub(super) fn wants_more(&self) -> bool {
         let budget = self.intake.budget();
@@ -194,7 +194,8 @@ impl<In: Send> Gate for TypedGate<In> {
                 plain &= self.admit_into(state, candidate, unit, &mut arrivals, now, |_| ());
             }
         } else {
-            // Even an empty ring is polled, because that wakes senders that sleep until it has a free slot.
+            // Even an empty ring is polled, because polling wakes the senders that sleep until the ring has a free
+            // slot.
             while admitted < most
                 && let Some((candidate, unit)) = far_end.take_next()
             {
@@ -264,7 +265,7 @@ impl State {
         self.intake.wait(place, gate.len(), bytes, is_unticketed, wake)
     }
 
-    /// Leaves the line at the entrance. Returns a value that must be dropped outside of the mutex.
+    /// Leaves the line at the entrance. Returns the submitter's waker, which must be dropped outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn leave_entrance(&mut self, place: Option<u64>) -> Option<Wake> {
         self.intake.leave(place)

@@ -14,7 +14,7 @@ use super::units::column::Row;
 /// The maximum number of stages that one chain runs a batch through.
 const MAX_STAGE_RUNS: usize = 64;
 
-/// The beginning of a chain.
+/// How a chain begins.
 #[derive(Clone, Copy)]
 pub(super) struct Chain {
     pub(super) stage: u16,
@@ -24,7 +24,7 @@ pub(super) struct Chain {
     pub(super) began_ns: u64,
 }
 
-/// Runs units in a stage. Units that have a turn go on through the following stages as long as those are open.
+/// Runs units in a stage. If they run in a `turn`, they go on through the following stages, as long as those are open.
 pub(super) fn run_chain(
     shared: &Shared,
     chain: Chain,
@@ -47,7 +47,7 @@ pub(super) fn run_chain(
     loop {
         let first_timing = settlement.timings.len();
         settlement.keys.clear();
-        // A time limit counts from the unit's own start.
+        // A time limit counts from the start of each unit, so the units must be timed one by one.
         let time_each = times_each || site.stage(stage).timeout.is_some();
         let plain = all_plain && settlement.plain;
         let room = brood.as_deref_mut();

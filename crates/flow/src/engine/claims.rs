@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// The stage number that means "no stage". As a destination, it means retirement.
 pub(crate) const NO_STAGE: u16 = u16::MAX;
 
-/// The destination of a batch before any of its units has gone on: each unit so far is an exception.
+/// The destination of a batch none of whose units has gone on so far.
 pub(crate) const UNDECIDED: u16 = NO_STAGE - 1;
 
 /// The destination of units that have joined groups.

@@ -11,11 +11,11 @@
 //!
 //! A turn is one round of this cycle. The worker holds the mutex from the moment it settles one batch until it has
 //! taken the next. It unlocks the mutex in between only when the source has ended, to notify the source's listener.
-//! Before the worker runs its batch, it plans wake-ups under the mutex and carries them out without it. Meanwhile the
-//! woken workers run the rest of the work.
+//! Before the worker runs its batch, it plans wake-ups under the mutex and carries them out without it. The woken
+//! workers run the remaining work meanwhile.
 //!
 //! The path of a unit from the source begins at *dispatch*: a worker dispatches itself to pull the source, *runs* the
-//! pull, and *settles* it. The *grant* after that admits the unit.
+//! pull, and *settles* it. The next *grant* admits the unit.
 
 use std::sync::Arc;
 

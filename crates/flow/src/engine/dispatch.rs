@@ -71,7 +71,7 @@ impl State {
     }
 
     /// Gives the stage's first batch to a free worker (`leads`), or to a worker that already has batches of this stage
-    /// and runs this one in the same turn. A batch of the second kind counts as granted until it is settled.
+    /// and runs this one in the same turn. A batch that does not lead counts as granted until it is settled.
     pub(super) fn dispatch(
         &mut self,
         stage: u16,
@@ -133,8 +133,8 @@ impl State {
         self.crew.notes_mut().note(note)
     }
 
-    /// Marks the stage's queue, if it has units, after a worker has taken batches. A turn may take more units than the
-    /// worker had seats. That frees seats for other units, and perhaps no other thread comes to grant them.
+    /// Grants further units of the stage's queue after a worker has taken batches. A turn may take more units than the
+    /// worker had seats, which frees seats for other units. No other thread may come to grant these units.
     #[inline]
     pub(super) fn grant_behind(&mut self, stage: u16, now: u64) {
         if self.stages.at(stage).has_waiting() {
@@ -168,8 +168,8 @@ impl State {
         }
     }
 
-    /// Updates the stages' counts of running batches, because turns have moved on. `grant_all` then grants what that
-    /// makes possible.
+    /// Updates the stages' counts of running batches, because turns have moved on to other stages. `grant_all` then
+    /// grants what has become possible.
     pub(super) fn follow_turns(&mut self) {
         for moved in self.crew.moves() {
             self.stages.move_work(moved.from, moved.to, moved.units);

@@ -2,8 +2,8 @@
 //!
 //! No index leads from a number to a unit, because an index would add a cost to every unit and serve only rare
 //! questions. A question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under
-//! the mutex. Between two steps other threads can take the mutex, and a unit may move. If it moves to a list that is
-//! still to be walked, the walk sees it there. If the walk misses it, a second walk looks for it.
+//! the mutex. Between two steps other threads can take the mutex, and a unit may move. If the unit moves to a list that
+//! the walk has not reached yet, the walk finds it there. If the walk misses the unit, a second walk follows.
 
 use super::claims::{Grant, GrantList, InstanceId, NO_STAGE, Want};
 use super::crew::notes::BatchNote;
@@ -23,7 +23,7 @@ const PAYLOADS: usize = 1_024;
 /// spins for the mutex.
 const STEP: usize = 4_096;
 
-/// A unit that was found, and the line in which it stands.
+/// A unit that was found, and the line in which it waits.
 pub(super) struct Found {
     pub(super) unit: UnitState,
     pub(super) stands: Option<Stands>,
@@ -113,10 +113,10 @@ impl PayloadSearch {
 // ---- a unit -------------------------------------------------------------------------------------------
 
 impl State {
-    /// Shows all units that no worker has, in the order of their path through the flow.
+    /// Passes each unit that no worker has in hand to `see`, in the order of the units' path through the flow.
     fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
-        // Timers and the line for bytes lead to a queue, queues lead to lines, and lines to granted batches. Units
-        // whose own work is done, and that wait only for others, come last.
+        // A unit moves from a timer or the line for bytes to a queue, from a queue to a line, and from a line to a
+        // granted batch. Units that have done their own work and only wait for other units come last.
         self.timers.walk(walk, see);
         self.grants.walk(walk, see);
         self.stages.walk(walk, see);
@@ -145,7 +145,7 @@ impl State {
             }
             let Some(unit) = batch.unit(search.number) else { continue };
             let stage = self.stages.at(batch.stage());
-            // What the unit's batch holds is divided among the batch's units.
+            // The amounts that the batch holds are divided among its units.
             let of_batch = batch.held().iter().map(|grant| share(grant, batch.len()));
             let unit = UnitState {
                 unit: unit.id,
@@ -199,7 +199,7 @@ impl State {
     }
 
     /// One step of a walk over the units that wait to run in a stage. `see` gets the number, the stage and the record
-    /// of each.
+    /// of each unit.
     #[cfg(feature = "trace")]
     pub(super) fn search_waiting(&self, at: &mut WalkedTo, see: &mut dyn FnMut(u64, u16, &Record)) -> Stepped<()> {
         let mut walk = Walk::step(*at, STEP);
@@ -222,8 +222,8 @@ impl State {
         self.stages.iter().map(StageState::in_hand).sum()
     }
 
-    /// The number of the next unit, and the number of units in hand that have no note. The latter includes the children
-    /// that runs in progress may bring out, because these already have numbers.
+    /// The number of the next unit, and the number of units in hand that have no note. The second number includes the
+    /// children that runs in progress may bring out, because these already have numbers.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();

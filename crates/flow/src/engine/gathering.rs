@@ -4,17 +4,17 @@
 //! group is closed, its holder returns to the stage's queue, and a worker sends the group on.
 //!
 //! # Why every wait ends
-//! A holder at rest holds no resources, and the cap on units in flight does not count it. So no later unit waits for
-//! it. A holder waits for members to come. If none can come, because nothing else in the flow moves and nothing can
-//! enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
+//! A holder at rest holds no resources, and the cap on units in flight does not count it. So no later unit waits for a
+//! holder. A holder itself waits for members to come. If none can come, because nothing else in the flow moves and
+//! nothing can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
 //!
 //! At that moment, every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for
 //! room or for bytes would go on: it may exceed the caps if nothing else moves.) At least one group is not by family.
 //! To see why, assume that all groups were by family. Then all children of the deepest waiting parent would be holders
 //! of its family's groups, so these groups would have all their members, and would be closed already.
 //!
-//! A group that is not by family is then closed if the flow has ended, because the group has all its members, or if
-//! units need its room.
+//! `close_if_stuck` then closes a group that is not by family in two cases: the flow has ended, so the group has all
+//! its members; or other units need the group's room.
 
 use super::state::State;
 use super::timers::TimerAction;
@@ -74,7 +74,8 @@ impl State {
         }
     }
 
-    /// Closes the groups of a family, which have all their members. They replace the parent in the flow.
+    /// Closes the groups of a family, because all members have come. The groups' holders replace the parent in the
+    /// flow.
     pub(super) fn close_groups_of_family(&mut self, groups: &[u64], now: u64) {
         let mut closed: Option<(u32, u64)> = None;
         for &number in groups {
@@ -112,8 +113,8 @@ impl State {
         let can_come = self.intake.has_pulled() || self.intake.pulls_in_place() > 0;
         if self.is_closed() && !can_come && gate_is_empty() {
             // The groups closed here may become members of groups in later stages, so the stage that leads to the most
-            // others comes first. Groups by family are not closed here. They close when all their members have come,
-            // and the members that the resting groups still lack are in other groups.
+            // other stages comes first. Groups by family are not closed here. They close when all their members have
+            // come; the members that they still lack are in other groups.
             let open = stages.filter(|&stage| self.units.groups().oldest_in(stage).is_some());
             let Some(first) = open.max_by_key(|&stage| self.rules(stage).leads_to) else { return };
             for group in self.units.groups().in_stage(first) {
@@ -132,7 +133,7 @@ impl State {
         *self.stages.at(stage).groups().expect("a group is open in a stage that gathers")
     }
 
-    /// Closes groups early, as long as resting groups have more than half of the byte budget.
+    /// Closes groups early, as long as resting groups use more than half of the byte budget.
     fn keep_groups_in_budget(&mut self, now: u64) {
         while self.units.groups().bytes() > self.intake.budget().max_bytes() / 2 {
             let stages = 0..self.stages.iter().len() as u16;

@@ -7,25 +7,25 @@
 //! something *parks*: it joins the first-come-first-served line of the first thing it lacks, and holds nothing
 //! meanwhile. The queue goes on with the next unit, so a busy key holds up only the units that need it.
 //!
-//! When a unit releases something, `serve` wakes the head of the line for it. That unit tries for *everything* again.
-//! It is granted, or it parks at the end of the line of the next thing it lacks. Then `serve` tries the next unit in
-//! line. A newcomer never takes what a unit in line waits for.
+//! When a unit releases something, `serve` wakes the head of the line for it. The woken unit tries to get *everything*
+//! again. It is granted, or it parks at the end of the line of the next thing it lacks. Then `serve` tries the next
+//! unit in line. A newcomer never takes what a unit in line waits for.
 //!
 //! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
 //! not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the next
-//! one. It takes one need after the other along the flow's resource order, keeps what it has, and waits in each line.
-//! (The resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a unit
-//! waits for at most `MAX_BOUNCES + 1 + needs` passes through lines that are first come, first served.
+//! wake-up. It takes one need after the other along the flow's resource order, keeps what it has, and waits in each
+//! line. (The resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a
+//! unit waits in line at most `MAX_BOUNCES + 1 + needs` times, and each line is first come, first served.
 //!
 //! # Why nothing deadlocks
-//! If a unit holds one thing while it waits for another, the other thing comes later in one order of resources:
-//! 1. Inside one grant a unit holds nothing while it waits or, in order, only earlier things.
-//! 2. A unit may hold something over several stages (`until`) while a later stage asks for more. The build follows
+//! There is one order of resources such that a unit that holds one resource waits only for later resources:
+//! 1. Within one grant, a waiting unit holds nothing or, if it acquires in order, only earlier resources.
+//! 2. A unit may hold a resource over several stages (`until`) while a later stage asks for more. The build follows
 //!    every path through the stages, collects each pair "holds a, asks for b", and refuses the flow if these pairs form
-//!    a cycle (see [`check`](crate::check)). Otherwise it takes a topological order of them, and grants in order follow
-//!    it.
+//!    a cycle (see [`check`](crate::check)). Otherwise the build makes a topological order from the pairs, and units
+//!    that acquire in order follow it.
 //! 3. A slot in a bounded queue is a resource like any other. The stages before the queue ask for it, and the unit
-//!    holds it until it leaves the queue's stage. A unit that goes elsewhere releases it at once.
+//!    holds it until it leaves the queue's stage. A unit that goes to a different stage releases the slot at once.
 //! 4. A resource's slots for keys count as the resource itself, because a waiting unit keeps only one key alive: the
 //!    key in whose line it stands (see `grants/key`).
 //!
@@ -154,7 +154,7 @@ impl State {
         }
     }
 
-    /// Grants as many units of the queue's first arrival as there are tokens for. It applies only if all units of the
+    /// Grants as many units of the queue's first arrival as there are tokens for. Does so only if all units of the
     /// stage have the same needs and hold them only while they run. The batch holds the grants, so no unit's record is
     /// touched.
     fn grant_many(&mut self, stage: u16, workers: usize, now: u64) -> bool {
@@ -233,10 +233,10 @@ impl State {
     }
 
     /// Takes all that the unit needs, or nothing. A unit that opens a batch also needs the stage's permits. If the
-    /// result is [`Lack::Need`], the key of that need stays alive for the unit that will park on it.
+    /// result is [`Lack::Need`], the key of that need stays alive, because the unit will park in its line.
     fn all_at_once(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<(), Lack> {
         // Everything is checked before anything is taken. The mutex is held throughout, so no check goes stale, and
-        // nothing needs to be rolled back except the users of keys.
+        // nothing needs to be rolled back except the counts of keys' users.
         let woken_at = woken.at_instance();
         let wants = self.look_up(row, stage, woken, now)?;
         let is_free = |want: &Want| self.grants.is_free(want.instance, want.amount, woken_at, now);
@@ -260,8 +260,8 @@ impl State {
         Ok(())
     }
 
-    /// The unit's needs in this stage. Looks up their keys, makes missing ones, and keeps all alive. Makes all keys or
-    /// none.
+    /// The unit's needs in this stage. Looks up the keys, makes the missing keys (all or none), and keeps all keys
+    /// alive.
     fn look_up(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<Wants, Lack> {
         let State { stages, grants, units, timers, .. } = self;
         let state = stages.at(stage);
@@ -350,8 +350,8 @@ impl State {
         let record = self.units.record(&mut row);
         self.stages.at_mut(stage).unpark(self.grants.resource_of(instance), record.queued_ns(), waited_ns);
         if record.is_in_order() {
-            // The unit is first in line, so it takes this need unchecked; `is_free` would refuse it while others wait
-            // behind.
+            // The unit is first in line, so it takes this need unchecked; `is_free` would refuse it while other units
+            // wait behind this one.
             self.acquire_next(&mut row, stage, now);
             return self.acquire_in_order(row, stage, Woken::No, now);
         }
@@ -363,7 +363,7 @@ impl State {
     /// Serves a stage after a permit has come free: the stage's first unit may open a batch.
     fn serve_stage(&mut self, stage: u16, instance: InstanceId, now: u64) {
         self.stages.at_mut(stage).set_awaits_permit(false);
-        // The stage had a seat when it joined the line. It keeps that claim even if its workers have gone to other
+        // The stage had a seat when it joined the line. It keeps that seat even if its workers have gone to other
         // stages.
         let mut workers = self.stages.at(stage).workers().ceiling;
         while self.stages.at(stage).next_unit_opens_batch() && self.stages.at(stage).has_seat(workers) {

@@ -31,7 +31,7 @@ impl State {
         grows
     }
 
-    /// Takes back the advance of a batch.
+    /// Ends the advance of a batch: releases the unused bytes, and counts the used bytes as bytes of the units.
     pub(crate) fn end_advance(&mut self, AdvancedBytes { left, used }: AdvancedBytes) {
         let budget = self.intake.budget_mut();
         budget.unreserve(0, left + used);

@@ -1,8 +1,8 @@
-//! Acquisition of needs one after the other, in the resource order. It serves a unit that too often failed to get all
-//! of them at once (see `grant`).
+//! Acquisition of needs one after the other, in the resource order. A unit acquires in order after it has too often
+//! failed to get all its needs at once (see `grant`).
 //!
-//! This is the fallback, because a unit that acquires in order keeps tokens idle while it waits for others. Taking all
-//! needs at once leaves no token idle, but without the fallback it could starve a unit with many needs.
+//! This is only a fallback, because a unit that acquires in order keeps tokens idle while it waits for further needs.
+//! Taking all needs at once leaves no token idle, but could starve a unit with many needs.
 
 use super::claims::{NO_STAGE, Step};
 use super::grant::Woken;

@@ -10,7 +10,7 @@ pub(crate) struct Life {
     gate_closed: bool,
     /// The flow was stopped or abandoned; the source's own end does not set this.
     stop_asked: bool,
-    /// The flow is joined; its threads exit.
+    /// The flow was joined, so its threads exit.
     finished: bool,
 }
 
@@ -48,7 +48,7 @@ impl Life {
         self.finished
     }
 
-    /// Opens admission, unless it was closed before it began.
+    /// Opens admission, unless the flow was closed before it started.
     pub(crate) fn open(&mut self) {
         if self.phase == Phase::Ready {
             self.phase = Phase::Running;

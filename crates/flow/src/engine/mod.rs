@@ -5,7 +5,7 @@
 //! `splitting` acts in grant, dispatch and settle, `onward` in run, `gathering` in settle and wake, and `growing` in
 //! run and grant. `dropping` makes room for admit. The steps call the methods of the parts:
 //!
-//! | part | keeps |
+//! | part | contains |
 //! | --- | --- |
 //! | `units` | rows, records and stamps of the units in flight |
 //! | `stages` | queues, granted batches, seats; which stage a worker serves next |
@@ -17,8 +17,8 @@
 //! | `life` | the phase of the flow |
 //!
 //! The fields of a part are private to it, and no part imports a step. `state` composes the parts. `run` is the code
-//! that runs without the mutex. Only one part, `crew`, knows the `brood` and `settlement` of `run`: a worker's turn
-//! stores what its batches take along and bring back. `explain` and `observe` only read the state. `threads` drives
+//! that runs without the mutex. Only one part, `crew`, knows the `brood` and `settlement` of `run`, because a worker's
+//! turn stores the broods and settlements of its batches. `explain` and `observe` only read the state. `threads` drives
 //! everything in real time, and owns the gate and the source, whose code is in `intake`. `claims`, `pace`, `settings`,
 //! `histogram` and `identity` are definitions that several parts use.
 

@@ -1,13 +1,12 @@
 //! Onward: children run on at once, in the turn that brought them out.
 //!
-//! A unit with few children brings all of them out in one run. The children are in the worker's cache then, and no
-//! other worker can do anything for their parent meanwhile. So the worker takes them on through open stages, as it does
-//! with any batch that it has run. If all children of a family are brought out in one turn and come to one group, the
-//! group has all its members there. The group then goes on in the same turn, and the scheduler is told of everything at
-//! once, when the turn is settled.
+//! A unit with few children brings all of them out in one run. The children are then in the worker's cache, and the
+//! parent has no work left for other workers. So the worker takes the children on through open stages, as it does with
+//! any batch that it has run. If all children of a family are brought out in one turn and come to one group, this group
+//! is complete and goes on in the same turn. The scheduler learns of all these steps at once, when the turn is settled.
 //!
-//! A unit that has further children returns to the scheduler first, so that another worker can bring them out. Children
-//! with enough work to be worth a wake-up return to the scheduler, too, so that another worker can run them.
+//! A unit that has further children returns to the scheduler instead, so that another worker can bring them out.
+//! Children with enough work to be worth a wake-up return to the scheduler, too, so that another worker can run them.
 
 use std::collections::VecDeque;
 
@@ -180,8 +179,8 @@ fn families(
     families
 }
 
-/// Takes the holders of groups with all their members out of their branches, and puts them into a branch that goes on
-/// from there. From now on they replace their parents in the flow.
+/// Moves the holders of complete groups from their branches to a new branch, which goes on from the groups' stage. From
+/// now on, these holders replace their parents in the flow.
 fn take_whole_groups(shared: &Shared, families: &[Family], branches: &mut [Branch]) -> Option<Branch> {
     let stage = families.iter().find(|family| family.is_in_one_group())?.stage;
     let records = shared.site().records();

@@ -1,4 +1,4 @@
-//! The durations by which the engine plans. They share a file because they must stay in proportion. A turn is shorter
+//! The durations that the engine plans with. They share a file because they must stay in proportion. A turn is shorter
 //! than the time for which the gate is attended, and that time is shorter than a watch. A watch is shorter than a chain
 //! or a stall.
 
@@ -19,8 +19,8 @@ pub(crate) const WATCH_NS: u64 = 1_000_000;
 
 /// A turn or a pull that has taken this long counts as held up. It is 20 times the intended duration of a pull, and 100
 /// times the intended duration of a turn's batches in their first stage. A healthy turn whose batches go on through
-/// further stages may last as long, too. It then loses the batches that it has not begun, and other workers can take
-/// them.
+/// further stages may last as long, too. Such a turn loses the batches that it has not begun, and other workers can
+/// take them.
 pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 
 /// A chain older than this ends with its current stage.

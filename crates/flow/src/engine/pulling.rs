@@ -119,7 +119,7 @@ impl State {
         self.units.set_stamp(row, Stamp::new(id, now));
     }
 
-    /// Admits all pulled units when a flow is abandoned, even where there is no room: they are counted as left.
+    /// Admits all pulled units when a flow is abandoned, even where there is no room, so that the report counts them.
     pub(super) fn admit_all_pulled(&mut self, now: u64) {
         let Some(source) = self.intake.take_source() else { return };
         let mut arrivals = self.units.take_list();

@@ -1,10 +1,11 @@
 //! Caps and bounds of workers. They can change while a flow runs.
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
-//! parts of the scheduler keep the numbers that they were given last, so all reads within one step agree. Otherwise a
-//! step could mix an old cap with a new one when it computes, for example, how many units may still enter.
+//! parts of the scheduler have their own copies of these numbers. The copies change only under the mutex, so all reads
+//! within one step agree. Otherwise a step could mix an old cap with a new one, for example when it computes how many
+//! units may still enter.
 //!
-//! A change takes two steps. The setter first replaces the value. Then, under the mutex, it gives the newest value to
+//! A change takes two steps. The setter first replaces the value. Then, under the mutex, it passes the newest value to
 //! the parts, even if another setter made that value. The replacement happens outside of the mutex because it may run
 //! user code: the destructors of other values that the thread has retired.
 

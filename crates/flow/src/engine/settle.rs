@@ -21,7 +21,7 @@ impl State {
         self.settle_units(&mut batch, settlement, now);
     }
 
-    /// Frees the batch's worker, or removes one batch from its turn.
+    /// Ends the count of the batch's worker if the batch leads its turn, and otherwise only the count of the batch.
     pub(super) fn end_run(&mut self, batch: &DispatchedBatch) {
         // Only the first batch of a turn (`leads`) counts as running; the others count as granted until they are
         // settled here. Meanwhile the turn may have moved the worker's count to another stage, or to a later batch of
@@ -56,7 +56,8 @@ impl State {
         }
         let (units, rows) = (batch.units, std::mem::take(&mut batch.rows));
         let permits = std::mem::take(&mut batch.permits);
-        // Children are settled before their parents' verdicts, so that a parent which ends has its children counted.
+        // Children are settled before their parents' verdicts, so that a parent's children are already counted when the
+        // parent ends.
         if let Some(brood) = batch.brood.take() {
             self.take_in(*brood, first, now);
         }
@@ -70,8 +71,8 @@ impl State {
         });
     }
 
-    /// Settles units that began together in the stage `first`; there were `units` of them. Returns the last stage that
-    /// ran them.
+    /// Settles units that began together in the stage `first`. `units` is the number of units that began. Returns the
+    /// last stage that ran them.
     pub(super) fn settle_rows(
         &mut self,
         mut rows: VecDeque<Row>,
@@ -82,8 +83,8 @@ impl State {
     ) -> u16 {
         self.end_advance(std::mem::take(&mut settlement.advance));
         let stage = self.count_stage_runs(units, settlement).unwrap_or(first);
-        // The unit of a group that goes on weighs what the group weighs. So the group's growth is subtracted first, or
-        // the budget's peak would count it twice.
+        // The unit of a group that goes on weighs what the group weighs. So the group's growth is subtracted first;
+        // otherwise the budget's peak would count the growth twice.
         settlement.groups.retain(|&note| {
             let has_ended = matches!(note, GroupNote::Ended { .. });
             if has_ended {
@@ -95,7 +96,8 @@ impl State {
             rows = self.settle_exceptions(rows, stage, &mut settlement.exceptions, now);
         }
         if settlement.lighter {
-            // In a chain the weight may fall from stage to stage. The budget is told of it once, at the end.
+            // In a chain, a unit's weight may fall from stage to stage. The budget learns the final weight once, at the
+            // chain's end.
             for row in &mut rows {
                 let base = self.units.record(row).base_bytes();
                 self.weigh(row, base);
@@ -294,8 +296,8 @@ impl State {
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
-    /// Releases what a unit no longer holds when it moves from `stage` to `next`. These are the grants that end here,
-    /// and its slots in the queues of stages that it does not go to.
+    /// Releases what a unit must no longer hold when it moves from `stage` to `next`: the grants that end with `stage`,
+    /// and the slots in the queues of stages that the unit does not go to.
     fn release_passed(&mut self, row: &mut Row, stage: u16, next: u16, now: u64) {
         let State { units, stages, grants, timers, .. } = self;
         let state = stages.at(stage);
@@ -322,7 +324,7 @@ impl State {
         }
     }
 
-    /// Ends the work of the unit, however it leaves. If it has children in flight, it stays until the last one has
+    /// Ends the work of the unit, however it leaves. A unit with children in flight stays until the last child has
     /// left.
     pub(super) fn leave(&mut self, mut row: Row, parting: Parting, now: u64) {
         self.release_where(&mut row, now, |_| true);

@@ -1,12 +1,13 @@
 //! Splitting: how children enter the flow from a unit in flight.
 //!
-//! A unit in a stage that splits waits for room for a child, then for the needs of the stage, and runs. Like pulled
-//! units, its children get rows and numbers beforehand; they enter their first queues when the run is settled. A unit
-//! that has more children waits for room again. It leaves the flow with its last child.
+//! A unit in a stage that splits first waits for room for a child, then for the needs of the stage, and then runs. The
+//! rows and numbers of its children are taken before the run, as for pulled units. The children enter their first
+//! queues when the run is settled. A unit that has more children waits for room again. A unit leaves the flow with its
+//! last child.
 //!
 //! # Why every wait ends
 //! A unit in the line for room holds nothing, so no child waits for it. Hence all children leave in the end, and make
-//! room. If the flow is full of units in that line, nothing else moves, and the first of them brings out one child
+//! room. If the flow is full of units in that line, nothing else moves, and the first unit in line brings out one child
 //! beyond the caps. The line prefers the deepest unit. So this child and its descendants leave before another unit of
 //! the same depth exceeds the caps.
 
@@ -23,7 +24,7 @@ use super::units::stamp::Stamp;
 impl State {
     /// Puts all units of the stage's queue into the line for room.
     pub(super) fn await_room(&mut self, stage: u16, now: u64) {
-        // A stage in the line of a permit keeps its unit in the queue (see `serve_stage`).
+        // A stage that waits for a permit keeps its units in the queue (see `serve_stage`).
         while !self.stages.at(stage).awaits_permit()
             && let Some(row) = self.pop_waiting(stage)
         {
@@ -75,7 +76,8 @@ impl State {
         let budget = self.intake.budget();
         // Half of the bytes are left to other runs.
         let bytes = budget.room_for_bytes().div_ceil(2);
-        // Half of the room, too, because the next run makes more children while those of this run are under way.
+        // Half of the room is left, too, so that the next run can bring out children while the children of this run are
+        // under way.
         let room = budget.room_for_children(nth).div_ceil(2);
         let units = if bytes > 0 { room.min(self.stages.at(stage).next_brood()) } else { 0 };
         // A unit that may exceed the caps brings out one child.

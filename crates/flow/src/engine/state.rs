@@ -6,13 +6,13 @@
 //! parts.
 //!
 //! Each step costs O(units it moves + stages), however many units wait elsewhere. A unit that leaves the middle of a
-//! line may cost up to the logarithm of the line's length. One method inspects the head of every line, and so all
-//! resources and keys: `drop_oldest`, which only a flow that drops units when it is full calls.
+//! line may cost up to the logarithm of the line's length. Only `drop_oldest` costs more: it inspects the head of every
+//! line, and so all resources and keys. It is called only in a flow that drops units when it is full.
 //!
 //! # Why one mutex
 //! A grant checks several resources and the line of each, and takes all of them or none. That needs one consistent
-//! view. With lock-free queues, it would need a protocol on top of them that is as serial as a mutex and harder to
-//! prove.
+//! view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder to prove
+//! correct.
 //!
 //! The mutex is therefore taken rarely, once for a turn of several batches through several stages, and little happens
 //! under it: rows change owners, and no payload is touched. The cost becomes visible if a stage's units take a
@@ -117,7 +117,7 @@ impl State {
         self.crew.add_turn(turn);
     }
 
-    /// Counts the calling worker as ended if the flow is finished. Returns whether it is.
+    /// Counts the calling worker as ended if the flow is finished. Returns whether the flow is finished.
     pub(super) fn end_if_finished(&mut self, post: Post) -> bool {
         let ends = self.life.is_finished();
         if ends {
@@ -158,7 +158,7 @@ impl State {
         self.grants.set_supply(resource, supply, now);
     }
 
-    /// Takes all units that no worker has out of the queues. A flow that is abandoned calls this.
+    /// Takes all units that no worker has out of the queues, at the end of the flow.
     pub(crate) fn empty_queues(&mut self) -> Vec<Row> {
         let mut remaining = self.units.take_left_behind();
         self.stages.empty(&mut remaining);

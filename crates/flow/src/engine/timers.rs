@@ -1,5 +1,5 @@
-//! Timers: the moments at which the timekeeper acts. The only other part that they know is `units`: its rows, and the
-//! walk over them.
+//! Timers: the moments at which the timekeeper acts. They use only one other part, `units`: its rows, and the walk over
+//! them.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -43,7 +43,7 @@ pub(crate) enum TimerAction {
 }
 
 impl TimerAction {
-    /// Whether the timer brings waiting units what they stand in line for.
+    /// Whether the timer brings tokens or keys to waiting units.
     fn supplies(&self) -> bool {
         matches!(self, TimerAction::Rate(_) | TimerAction::Keys(_))
     }
@@ -88,7 +88,7 @@ impl Timers {
         self.paused > 0 || self.supplies > 0
     }
 
-    /// Shows the units that pause.
+    /// Passes the units that pause to `see`.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_list(self.heap.len());
         for Reverse(timer) in self.heap.iter().skip(part.start).take(part.len()) {

@@ -1,4 +1,4 @@
-//! A worker's turn: the work that it takes, runs and brings back.
+//! A worker's turn: how the worker takes work, runs it, and returns the results.
 
 use std::sync::Arc;
 
@@ -112,8 +112,8 @@ impl<'a> Hands<'a> {
         self.shared.lock().units.empty_pocket(&mut self.pocket);
     }
 
-    /// Takes the next work: a pull, a batch, or several batches of a stage if they are short. In the last case more
-    /// units share the cost of a turn, and the worker locks the state less often.
+    /// Takes the next work: a pull, a batch, or several batches of a stage if they are short. Several batches share the
+    /// cost of a turn, so the worker locks the state less often.
     #[inline]
     pub(super) fn dispatch(&mut self, state: &mut State) -> Option<Task> {
         let now = self.now;

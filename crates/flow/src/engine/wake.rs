@@ -3,7 +3,7 @@
 //! A change that may concern other threads ends in a plan of wake-ups. [`State::plan_wakeups`] makes the plan and
 //! changes nothing. [`State::mark`] records the planned wake-ups in the state. The flow's threads carry them out after
 //! they have unlocked the mutex. The plan names at most one thread of each kind that now has work. It names none if a
-//! thread of that kind already looks for work: that thread will find it, and will wake the next.
+//! thread of that kind already looks for work, because that thread will find the work and then wake the next thread.
 
 use super::crew::post::Post;
 use super::crew::wakeups::{Call, EntranceCall, Wakeups};
@@ -125,7 +125,7 @@ impl State {
         if was_alert {
             threads.stop_polling();
         }
-        // The thread that sent the wake-up has already counted this one as awake.
+        // The thread that sent the wake-up has already counted this thread as awake.
         if threads.take_signal() {
             return true;
         }

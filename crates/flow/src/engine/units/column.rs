@@ -14,8 +14,8 @@
 //! and a cell never moves. Each access costs one acquire load (a plain load on x86-64) and some arithmetic.
 //!
 //! **Why not objects of `millstream-slab`.** A slab object would cost every unit an allocation, a free and a word. In
-//! return it could survive a crash and serve several processes. But payloads are Rust values: they mean nothing in
-//! another process, and end with their own.
+//! return it could survive a crash and serve several processes. But payloads are Rust values, which have no meaning in
+//! another process and end with their own process.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
@@ -37,7 +37,7 @@ impl Row {
         Row(number)
     }
 
-    /// Gives up the row. The code that next makes a row of this number then owns it.
+    /// Gives up the row, and returns its number. The next code that makes a row of this number owns the unit's cells.
     pub(crate) fn into_number(self) -> u32 {
         self.0
     }
@@ -61,7 +61,7 @@ type Cell<T> = UnsafeCell<Option<T>>;
 // SAFETY: a cell is reached only through its `Row`, which one thread owns at a time. Sending the row to another thread
 // sends the value, hence `T: Send`.
 unsafe impl<T: Send> Sync for Column<T> {}
-// SAFETY: a column owns its values, so it may move to another thread if they may.
+// SAFETY: a column owns its values, so it may move to another thread if the values may.
 unsafe impl<T: Send> Send for Column<T> {}
 
 impl<T> Column<T> {
@@ -109,8 +109,8 @@ impl<T> Column<T> {
     #[cold]
     fn make_bucket(&self, bucket: usize) -> *mut Cell<T> {
         let made = alloc_bucket::<T>(bucket);
-        // Two rows of one bucket may come here at once, and the first to publish wins. The release pairs with the
-        // acquire of every reader, and the acquire with the release of the winner.
+        // The owners of two rows of one bucket may call this at once, and the first to publish wins. The release pairs
+        // with the acquire of every reader, and the acquire with the release of the winner.
         match self.buckets[bucket].compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(theirs) => {
@@ -152,7 +152,7 @@ fn alloc_bucket<T>(bucket: usize) -> *mut Cell<T> {
     }
     if layout.size() >= HUGE_PAGE {
         // SAFETY: the range consists of whole pages of this allocation, and the advice changes no contents. A system
-        // without huge pages refuses it, and nothing is lost.
+        // without huge pages refuses the advice, and nothing is lost.
         let _ = unsafe { madvise(cells.cast(), layout.size() & !(HUGE_PAGE - 1), Advice::LinuxHugepage) };
     }
     for i in 0..FIRST_BUCKET << bucket {

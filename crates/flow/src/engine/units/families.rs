@@ -40,7 +40,7 @@ pub(crate) enum Effect {
     Nothing,
     /// The parent leaves, because it waits for no child.
     Leaves(Departure),
-    /// The groups that the children with these numbers hold open have all their members.
+    /// The groups with these numbers, which children of the family hold open, have all their members.
     Gathered(Vec<u64>),
 }
 
@@ -58,7 +58,7 @@ struct Family {
     children: u64,
     /// The parent, once its own work has ended.
     waits: Option<(Row, Parting)>,
-    /// The numbers of the resting children that hold groups of the family open.
+    /// The numbers of the groups that resting children of the family hold open.
     groups: Vec<u64>,
     /// The number of units that failed for good: descendants, and the parent itself.
     dead: u64,
@@ -146,7 +146,7 @@ impl Families {
         self.at_rest
     }
 
-    /// Shows the parents that wait for their children.
+    /// Passes the parents that wait for their children to `see`.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_map(self.parents.len());
         for family in self.parents.values().skip(part.start).take(part.len()) {

@@ -1,12 +1,12 @@
 //! Groups: each has a unit that holds it open for others until the group is closed.
 //!
-//! The first member of a group stays in flight as the group's holder, and rests here with its row. Members that join
-//! later leave the flow. The stage's lane keeps the group's contents (see `run/gather`). When a batch of members is
-//! settled, its worker notes here by how much the group grew and whether it is full.
+//! The first member of a group stays in flight as the group's holder, and its row rests here. Members that join later
+//! leave the flow. The stage's lane keeps the group's contents (see `run/gather`). When a batch of members is settled,
+//! its worker notes here by how much the group grew and whether it is full.
 //!
-//! A note may come before the holder itself is settled, if another worker ran the holder. It may also come after the
-//! group has ended. So each group has a number that no other group of the flow gets, not even one that the same unit
-//! opens later. The group's entry stays until all notes that workers wrote have come.
+//! A note may arrive before the holder itself is settled, if another worker ran the holder. It may also arrive after
+//! the group has ended. So each group has a number that no other group of the flow gets, not even one that the same
+//! unit opens later. The group's entry stays until all notes about the group have arrived.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub(crate) struct Groups {
     places: BTreeMap<Place, u64>,
     /// The bytes of those groups whose holders rest and that may be closed early.
     bytes: u64,
-    /// The number of holders that ever came.
+    /// The number of holders that have ever come to rest.
     came: u64,
 }
 
@@ -97,7 +97,7 @@ impl Groups {
         self.bytes
     }
 
-    /// Puts a holder to rest. Returns it if its group is already full.
+    /// Puts a holder to rest. Returns the holder if its group is already full.
     pub(crate) fn rest(&mut self, number: u64, holder: Holder) -> Option<Holder> {
         let group = self.groups.entry(number).or_default();
         if group.full {
@@ -160,7 +160,7 @@ impl Groups {
         grown
     }
 
-    /// Of the groups in the stage that may be closed early, the one whose holder has rested longest.
+    /// The oldest of the stage's groups that may be closed early: its holder has rested longest.
     pub(crate) fn oldest_in(&self, stage: u16) -> Option<u64> {
         let places = (false, stage, 0)..=(false, stage, u64::MAX);
         self.places.range(places).next().map(|(_, &number)| number)
@@ -171,7 +171,7 @@ impl Groups {
         self.places.range((false, stage, 0)..=(false, stage, u64::MAX)).map(|(_, &number)| number).collect()
     }
 
-    /// Shows the holders at rest.
+    /// Passes the holders at rest to `see`.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_map(self.groups.len());
         for group in self.groups.values().skip(part.start).take(part.len()) {

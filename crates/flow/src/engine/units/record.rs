@@ -7,20 +7,19 @@ use crate::engine::claims::{Ask, Grant, GrantList, NO_STAGE, Step, Want};
 
 /// The engine's record of a unit that is not *plain*.
 ///
-/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed. Its record is as
-/// [`clear`](Record::clear) leaves it. Whether units are plain is a flag of the list that they are in, which is an
-/// arrival in a queue or a batch. If the flag is set, all units of the list are plain; otherwise any of them may not
-/// be. The engine never reads the records of a list with the flag, so a million plain units touch a million payloads
-/// and nothing else.
+/// A plain unit weighs and holds nothing, needs nothing of its own, has no ticket and has not failed. Its record is in
+/// the state that [`clear`](Record::clear) leaves. Each list of units, which is a batch or an arrival in a queue, has a
+/// flag. If the flag is set, all units of the list are plain; otherwise some of them may not be. The engine never reads
+/// the records of a list whose flag is set, so it touches only the payloads of plain units.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
-    /// The time at which the unit entered its current queue. The queue itself has this time until the unit's needs are
-    /// checked.
+    /// The time at which the unit entered its current queue. Until the unit's needs are checked, only the queue has
+    /// this time.
     queued_ns: u64,
     /// The payload bytes charged to the unit.
     bytes: u64,
-    /// The part of `bytes` that the unit had when it entered its stage. Its weight returns to this when an attempt
-    /// fails. In a chain, more than this may be charged to the unit until the chain ends.
+    /// The part of `bytes` that the unit had when it entered its stage. When an attempt fails, the unit's weight
+    /// returns to this value. In a chain, more bytes than this may be charged to the unit until the chain ends.
     base_bytes: u64,
     /// The pause before the unit's next stage.
     delay_ns: u64,
@@ -126,7 +125,7 @@ impl Record {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
     }
 
-    /// The weight of the unit itself; in a chain, more than this may be charged to it.
+    /// The weight of the unit itself; in a chain, more bytes may be charged to the unit.
     #[inline]
     pub(crate) fn own_bytes(&self) -> u64 {
         if self.is_reserved { self.bytes } else { self.base_bytes }
@@ -257,7 +256,7 @@ impl Record {
         self.take_next_asks();
     }
 
-    /// Resets the record to that of a plain unit when the unit leaves. Keeps its allocations.
+    /// Resets the record to that of a plain unit when the unit leaves. Keeps the record's allocations.
     pub(crate) fn clear(&mut self) {
         let mut needs = self.needs.take();
         if let Some(needs) = &mut needs {
@@ -412,7 +411,7 @@ impl Record {
     }
 }
 
-/// A handle to a unit's record. The code of the unit's stage uses it only to make notes there.
+/// A handle to a unit's record. The code of the unit's stage uses it only to write notes into the record.
 pub struct UnitRef<'a> {
     column: &'a Column<Record>,
     row: Row,
@@ -475,7 +474,7 @@ impl<'a> UnitRef<'a> {
     /// Whether the record may have changed since the last call.
     #[inline]
     pub(crate) fn take_touched(&mut self) -> bool {
-        // The flag is written only if it is set, so the common unit leaves its cache line clean.
+        // The flag is written only if it is set, so for most units its cache line stays clean.
         let touched = self.is_touched;
         if touched {
             self.is_touched = false;

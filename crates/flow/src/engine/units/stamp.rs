@@ -1,8 +1,8 @@
 //! The stamp of a unit: its number, and the time from which its latency counts.
 //!
-//! The latency of a unit counts from its admission. That of a child counts from the beginning of its parent's run, and
-//! that of a pulled unit from the beginning of its pull. A pulled unit gets the time of its admission instead if its
-//! pull lasted long, or if there was no room for all units pulled with it (see `pulling`).
+//! The latency of a unit counts from its admission. For a child, it counts from the beginning of the parent's run; for
+//! a pulled unit, from the beginning of its pull. But if the pull lasted long, or there was no room for all units of
+//! the pull, the latency of a pulled unit counts from its admission, too (see `pulling`).
 
 use std::num::NonZeroU64;
 

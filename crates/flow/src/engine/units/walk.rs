@@ -1,9 +1,9 @@
 //! A walk over the units in flight that no worker has in hand, in steps of a bounded length.
 //!
-//! Each part shows its lists of units to the walk, always in the same order. A step ends after a number of units,
-//! perhaps in the middle of a list. The next step continues there, after the mutex was free in between. Queues and
-//! lines are walked from their ends, because units join at the back and leave at the front. So no step misses a unit
-//! that stays in its list.
+//! The lists of units are walked part by part, always in the same order. A step ends after a certain number of units,
+//! perhaps in the middle of a list. The next step continues at that position. Between two steps, the mutex is free.
+//! Queues and lines are walked from their ends, because units join at the back and leave at the front. So no step
+//! misses a unit that stays in its list.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,19 +16,20 @@ use crate::engine::claims::{GrantList, InstanceId};
 /// second number is the number of units that are done.
 pub(crate) type WalkedTo = (usize, usize, usize);
 
-/// A map is walked from its beginning in each step, so a step sees at least one part in this many of it.
+/// Each step walks a map from its beginning to find its position. To keep the number of steps small, a step sees at
+/// least `1 / MAP_SHARE` of the map.
 const MAP_SHARE: usize = 8;
 
 /// One step of a walk.
 pub(crate) struct Walk {
     at: WalkedTo,
-    /// The number of lists that this step has come to.
+    /// The number of lists that this step has reached.
     shown: usize,
     /// The number of units and lists that may still be seen in this step.
     left: usize,
 }
 
-/// Where the walk sees a unit, and the time since which it waits there.
+/// Where the walk sees a unit, and the time at which the unit began to wait there.
 pub(crate) enum Sight<'a> {
     /// In its stage's queue: at `place` in run `run`, both counted from the end.
     Queued { since_ns: u64, run: usize, place: usize },
@@ -70,7 +71,7 @@ impl Walk {
         start..start + seen
     }
 
-    /// Like [`next_list`](Self::next_list), for a map, in which a position is found only by a walk from the beginning.
+    /// Like [`next_list`](Self::next_list), but for a map, where a position is found only by a walk from the beginning.
     /// A step sees at least a share of the map (see [`MAP_SHARE`]).
     pub(crate) fn next_map(&mut self, len: usize) -> Range<usize> {
         if self.shown >= self.at.0 && self.left > 0 {
@@ -79,8 +80,8 @@ impl Walk {
         self.next_list(len)
     }
 
-    /// Shows the part of the next list that belongs to this step: `see` gets the run and the position in it. The list
-    /// has `runs` runs, and `len` returns the number of units of a run.
+    /// Walks over the part of the next list that belongs to this step. For each unit, `see` gets the run and the unit's
+    /// position in the run. The list has `runs` runs, and `len` returns the number of units of a run.
     pub(crate) fn next_runs(&mut self, runs: usize, len: impl Fn(usize) -> usize, mut see: impl FnMut(usize, usize)) {
         let Some((list, mut run, mut place)) = self.next() else { return };
         if runs == 0 {
@@ -117,7 +118,7 @@ impl Walk {
         self.left -= seen.max(1).min(self.left);
     }
 
-    /// Of the next `lists` lists, the number that earlier steps have completed. These count as shown.
+    /// The number of lists, among the next `lists`, that earlier steps have completed. They count as reached.
     pub(crate) fn pass(&mut self, lists: usize) -> usize {
         let passed = self.at.0.saturating_sub(self.shown).min(lists);
         self.shown += passed;
