@@ -271,7 +271,7 @@ impl State {
         self.intake.leave(place)
     }
 
-    /// Adds a submitter's wait to the time that units have waited for admission.
+    /// Adds the time for which a submitter has waited to the total wait for admission.
     pub(crate) fn add_wait_for_admission(&mut self, waited_ns: u64) {
         self.ledger.add_wait_for_admission(waited_ns);
     }

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// The stage number that means "no stage". As a destination, it means retirement.
 pub(crate) const NO_STAGE: u16 = u16::MAX;
 
-/// The destination of a batch none of whose units has gone on so far.
+/// The destination of a batch while none of its units has gone on.
 pub(crate) const UNDECIDED: u16 = NO_STAGE - 1;
 
 /// The destination of units that have joined groups.
@@ -78,7 +78,7 @@ pub(crate) type GrantList = SmallVec<[Grant; 2]>;
 pub(crate) struct Step {
     pub(crate) resource: u16,
     pub(crate) key: Option<Box<str>>,
-    /// The key's instance, once it is looked up. Without a key, it is known from the start.
+    /// The instance. For a need with a key, it is known once the key is looked up; otherwise, from the start.
     pub(crate) instance: Option<InstanceId>,
     pub(crate) until: u16,
     pub(crate) for_batch: bool,
@@ -89,7 +89,7 @@ impl Step {
     /// The step for a need without a key.
     pub(crate) fn constant(want: &Want) -> Self {
         Step {
-            // Resources without keys come first among the instances, each at its own index.
+            // The first instances are the resources themselves, each at its own index.
             resource: want.instance as u16,
             key: None,
             instance: Some(want.instance),

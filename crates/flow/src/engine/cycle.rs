@@ -75,7 +75,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             shared.end_source(end);
             state = hands.lock();
         }
-        // Units in line come before those that wait at the gate.
+        // Units in line come before units at the gate.
         state.grant_all(hands.now());
     }
 }

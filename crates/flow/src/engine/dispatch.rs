@@ -71,7 +71,7 @@ impl State {
     }
 
     /// Gives the stage's first batch to a free worker (`leads`), or to a worker that already has batches of this stage
-    /// and runs this one in the same turn. A batch that does not lead counts as granted until it is settled.
+    /// and runs one more in the same turn. A batch that does not lead counts as granted until it is settled.
     pub(super) fn dispatch(
         &mut self,
         stage: u16,
@@ -134,7 +134,8 @@ impl State {
     }
 
     /// Grants further units of the stage's queue after a worker has taken batches. A turn may take more units than the
-    /// worker had seats, which frees seats for other units. No other thread may come to grant these units.
+    /// worker had seats, which frees seats for other units. This worker grants them, because no other thread might come
+    /// soon.
     #[inline]
     pub(super) fn grant_behind(&mut self, stage: u16, now: u64) {
         if self.stages.at(stage).has_waiting() {

@@ -1,9 +1,9 @@
 //! Explanation: where one unit is and what it waits for, and which units hold a resource.
 //!
 //! No index leads from a number to a unit, because an index would add a cost to every unit and serve only rare
-//! questions. A question therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under
-//! the mutex. Between two steps other threads can take the mutex, and a unit may move. If the unit moves to a list that
-//! the walk has not reached yet, the walk finds it there. If the walk misses the unit, a second walk follows.
+//! searches. A search therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under the
+//! mutex. Between two steps other threads can take the mutex, and a unit may move. If the unit moves to a list that the
+//! walk has not reached yet, the walk finds it there. If the walk misses the unit, a second walk follows.
 
 use super::claims::{Grant, GrantList, InstanceId, NO_STAGE, Want};
 use super::crew::notes::BatchNote;
@@ -19,8 +19,8 @@ use crate::resource::Supply;
 /// The number of units whose payloads a step passes to user code.
 const PAYLOADS: usize = 1_024;
 
-/// The number of units that a step visits. A step takes a tenth of a millisecond, less than the time for which a waiter
-/// spins for the mutex.
+/// The number of units that a step inspects. A step takes a tenth of a millisecond, less than the time for which a
+/// waiter spins for the mutex.
 const STEP: usize = 4_096;
 
 /// A unit that was found, and the line in which it waits.
@@ -336,7 +336,7 @@ fn doing(sight: &Sight<'_>) -> Doing {
     }
 }
 
-/// The time at which the unit joined its list, if the list keeps that time.
+/// The time at which the unit joined its list, if the list records that time.
 fn since(sight: &Sight<'_>) -> Option<u64> {
     match *sight {
         Sight::Queued { since_ns, .. }
@@ -371,7 +371,7 @@ impl State {
         Ok(index)
     }
 
-    /// The line of a resource or of one of its keys, without its holders; `None` if the key has no users any more.
+    /// The line of a resource or of one of its keys, without the holders; `None` if the key has no users any more.
     pub(super) fn line(&self, resource: u16, key: Option<&str>, most: usize, now: u64) -> Option<LineState> {
         let sight = self.grants.sight_of(self.grants.find_instance(resource, key)?, most);
         let spec = self.grants.specs().nth(resource.into())?;

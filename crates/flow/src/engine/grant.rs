@@ -26,8 +26,8 @@
 //!    that acquire in order follow it.
 //! 3. A slot in a bounded queue is a resource like any other. The stages before the queue ask for it, and the unit
 //!    holds it until it leaves the queue's stage. A unit that goes to a different stage releases the slot at once.
-//! 4. A resource's slots for keys count as the resource itself, because a waiting unit keeps only one key alive: the
-//!    key in whose line it stands (see `grants/key`).
+//! 4. A resource's slots for keys need no position of their own in the order, because a waiting unit keeps only one key
+//!    alive: the key that it waits for (see `grants/key`).
 //!
 //! Consider a chain of waits: a unit waits for a holder, which waits for another holder, and so on. Each step goes up
 //! in the order, so the last holder waits for no resource. It runs, or waits for a worker or a timer, and will release
@@ -81,8 +81,8 @@ impl State {
     /// Grants everything that can be granted, and admits pulled units as long as there is room.
     pub(super) fn grant_all(&mut self, now: u64) {
         // The order is deliberate. A unit in line for a resource precedes a unit in line for a key, and both precede a
-        // newcomer from a queue. Seats, memory, room for children and the source come last, because the steps before
-        // them may use up what they would grant.
+        // newcomer from a queue. Seats, memory, room for children and the source come last, because the earlier steps
+        // may use up what these would grant.
         loop {
             if let Some(instance) = self.grants.next_to_serve() {
                 self.serve(instance, now);
@@ -293,7 +293,7 @@ impl State {
         self.stages.at_mut(stage).join_batch(row, queued_ns, self.units.spares(), &mut self.timers, now);
     }
 
-    /// Puts a unit at the end of the line of the need it lacks. The unit keeps that key alive.
+    /// Puts a unit at the end of the line of the need it lacks. If the need has a key, the unit keeps the key alive.
     pub(super) fn park(&mut self, row: Row, stage: u16, want: Want, now: u64) {
         let queued_ns = self.units.look(&row).queued_ns();
         self.stages.at_mut(stage).park(self.grants.resource_of(want.instance), queued_ns);
@@ -389,7 +389,7 @@ impl State {
         self.stages.mark(stage);
     }
 
-    /// Serves the units that wait until the resource can forget a key.
+    /// Serves the units that wait for the resource to forget a key.
     fn serve_keys(&mut self, resource: u16, now: u64) {
         if !self.grants.prepare_keys(resource, &mut self.timers, now) {
             return;

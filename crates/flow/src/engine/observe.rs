@@ -163,7 +163,7 @@ mod tests {
         oldest
     }
 
-    /// A flow whose units wait in queues, in lines of keys and of a rate, in the line for keys, and for room.
+    /// A flow whose units wait in queues, in the lines of keys and of a rate, in the line for new keys, and for room.
     fn random_flow(random: &mut Random) -> Flow<u64, u64> {
         let mut flow = Flow::builder("random");
         flow.workers(1 + random.below(4) as usize).inflight(2 + random.below(60));

@@ -21,7 +21,7 @@ use super::threads::shared::Shared;
 use super::units::column::Row;
 use super::units::record::Parent;
 
-/// The children of one unit that have gone on.
+/// The children of one unit, as far as they have gone on in this turn.
 struct Family {
     /// The row of the unit that was split.
     parent: u32,

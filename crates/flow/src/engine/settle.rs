@@ -21,7 +21,8 @@ impl State {
         self.settle_units(&mut batch, settlement, now);
     }
 
-    /// Ends the count of the batch's worker if the batch leads its turn, and otherwise only the count of the batch.
+    /// If the batch leads its turn, stops counting it as running and its worker as busy. Otherwise, stops counting the
+    /// batch as granted.
     pub(super) fn end_run(&mut self, batch: &DispatchedBatch) {
         // Only the first batch of a turn (`leads`) counts as running; the others count as granted until they are
         // settled here. Meanwhile the turn may have moved the worker's count to another stage, or to a later batch of
@@ -31,7 +32,8 @@ impl State {
             let alone = (first, units, false);
             let (counted, units, of_one_in_hand) = batch.turn.as_ref().and_then(|turn| turn.end()).unwrap_or(alone);
             if of_one_in_hand {
-                // The batch in hand is settled next. It was dispatched as a granted batch, so it counts as one again.
+                // The batch in hand is settled next. Its settlement will stop counting it as granted, so it must count
+                // as granted now.
                 self.stages.at_mut(first).reopen_in_turn(units);
             }
             let state = self.stages.at_mut(counted);

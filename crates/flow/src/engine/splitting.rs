@@ -74,9 +74,9 @@ impl State {
     /// Takes rows, numbers and room for the children of a run that begins, in the `nth` of the stages that split.
     pub(super) fn take_brood(&mut self, stage: u16, nth: u64, rows: &mut VecDeque<Row>, now: u64) -> Brood {
         let budget = self.intake.budget();
-        // Half of the bytes are left to other runs.
+        // Half of the free bytes remain for other runs.
         let bytes = budget.room_for_bytes().div_ceil(2);
-        // Half of the room is left, too, so that the next run can bring out children while the children of this run are
+        // Half of the room remains, too, so that the next run can bring out children while the children of this run are
         // under way.
         let room = budget.room_for_children(nth).div_ceil(2);
         let units = if bytes > 0 { room.min(self.stages.at(stage).next_brood()) } else { 0 };

@@ -10,9 +10,9 @@
 //! line, and so all resources and keys. It is called only in a flow that drops units when it is full.
 //!
 //! # Why one mutex
-//! A grant checks several resources and the line of each, and takes all of them or none. That needs one consistent
-//! view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder to prove
-//! correct.
+//! A grant checks several resources and the line of each, and takes all of them or none. For this, it needs one
+//! consistent view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder
+//! to prove correct.
 //!
 //! The mutex is therefore taken rarely, once for a turn of several batches through several stages, and little happens
 //! under it: rows change owners, and no payload is touched. The cost becomes visible if a stage's units take a

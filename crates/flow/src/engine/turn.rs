@@ -215,7 +215,7 @@ impl<'a> Hands<'a> {
     }
 }
 
-/// Runs a batch in its stage, and on through the open stages that follow. The batch's children go on, too.
+/// Runs a batch through its stage and the open stages that follow. The batch's children go on, too.
 fn run_through(
     shared: &Shared,
     batch: &mut DispatchedBatch,

@@ -33,7 +33,7 @@ use crate::engine::run::brood::Brood;
 use crate::engine::run::settlement::Settlement;
 use crate::engine::units::column::Row;
 
-/// The number of a batch's note (see `notes`). It is valid until the batch is settled.
+/// The number of a batch's note (see `notes`), valid until the batch is settled.
 pub(crate) type NoteId = u32;
 
 /// A batch that a worker has taken: it waits in the worker's turn, runs, or was run and awaits settlement.
@@ -54,13 +54,13 @@ pub(crate) struct DispatchedBatch {
     pub(crate) note: Option<NoteId>,
     /// The batch will end soon, and its worker will then admit the units at the gate.
     pub(crate) soon: bool,
-    /// The worker times each unit. If not, it times the batch as a whole, because its units are too short to read the
-    /// clock for each.
+    /// The worker times each unit. If not, it times the batch as a whole, because reading the clock for each unit would
+    /// cost too much.
     pub(crate) time_each: bool,
 }
 
 impl DispatchedBatch {
-    /// A copy of the batch that only counts: it has no rows, no permits and no note.
+    /// A copy of the batch without its rows, permits and note. It serves only to count the batch.
     fn count(&self) -> Self {
         let (rows, permits) = (VecDeque::new(), GrantList::new());
         DispatchedBatch { rows, permits, brood: None, note: None, turn: self.turn.clone(), ..*self }
@@ -143,7 +143,7 @@ impl TurnSlot {
         if let Some(batch) = &next {
             batches.finished.push(finished);
             batches.units_in_hand = batch.units;
-            // The lock makes this store and the removal from `pending` one step for `follow`.
+            // Under the lock, this store and the removal from `pending` are one step for `follow`.
             self.go(batch.stage);
         } else {
             results.append(&mut batches.finished);
@@ -167,8 +167,8 @@ impl TurnSlot {
         self.counted.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Ends the worker's turn. Returns the stage whose counts include the worker, the number of its units there, and
-    /// whether they belong to a batch that does not lead.
+    /// Ends the worker's turn. Returns the stage whose counts include the worker, the number of units that count as
+    /// running there, and whether these are the units of a batch that does not lead.
     pub(crate) fn end(&self) -> Option<(u16, usize, bool)> {
         let stage = self.counted();
         self.counted.store(0, Ordering::Relaxed);
@@ -177,8 +177,8 @@ impl TurnSlot {
         stage.map(|stage| (stage, units, of_one_in_hand))
     }
 
-    /// If the turn had lasted too long at `watched_ns`, takes from it the batches that have not begun and those that
-    /// await settlement.
+    /// Takes the batches that have not begun, and the batches that await settlement, out of the turn. Does so only if
+    /// the turn had lasted too long at `watched_ns`.
     pub(super) fn take_back(&self, watched_ns: u64) -> Option<TakenBack> {
         let lasts = watched_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
         let counted = self.counted().filter(|_| lasts)?;
@@ -194,8 +194,8 @@ impl TurnSlot {
         self.units.swap(units as u32, Ordering::Relaxed) as usize
     }
 
-    /// Updates the stage whose counts include the worker. If it has changed, returns the former stage, the current one
-    /// and the number of units.
+    /// Updates the stage whose counts include the worker. If the stage has changed, returns the former stage, the
+    /// current stage and the number of units.
     pub(super) fn follow(&self) -> Option<Move> {
         let batches = self.batches();
         // A worker with further batches of the first stage will return to that stage, so no other worker may take its

@@ -21,7 +21,8 @@ pub(crate) struct Wakeups {
     pub(crate) entrance: EntranceCall,
     /// The source must be closed.
     pub(crate) closes_source: bool,
-    /// The flow is over, or it is abandoned and no stage's code runs. Threads that wait for its end check it again.
+    /// The flow is over, or it is abandoned and no stage's code runs. Threads that wait for the end of the flow must
+    /// check the state again.
     pub(crate) over: bool,
     // The remaining fields are filled in when the plan is marked in the state.
     /// The submitters to wake.
@@ -33,7 +34,7 @@ pub(crate) struct Wakeups {
 /// How a worker is called: a sleeper is woken, or a new thread is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A sleeper is woken; for that, the system must wake `sleepers` threads.
+    /// A sleeper is woken. The system must wake `sleepers` threads: none if the sleeper still polls.
     Wake { sleepers: usize },
     /// A thread is started.
     Start,

@@ -10,7 +10,8 @@ pub(super) struct Watch {
     at: Option<u64>,
     /// A watch has ended, and no thread has acted on it yet.
     ended: bool,
-    /// The number of turns that shared workers have ended, not counting pulls; and that number when the watch was set.
+    /// The number of turns that shared workers have ended, not counting pulls. `turns_at_set` is that number when the
+    /// watch was set.
     turns: u64,
     turns_at_set: u64,
     /// No shared worker ended a turn while the last watch ran.

@@ -11,7 +11,7 @@ use crate::snapshot::ResourceSnapshot;
 
 pub(crate) struct Grants {
     pub(super) resources: Vec<ResourceState>,
-    /// Resources without keys come first, each at its own index.
+    /// The resources themselves come first, each at its own index. The keys follow.
     pub(super) instances: Vec<Instance>,
     /// Indices of forgotten keys.
     pub(super) free: Vec<InstanceId>,

@@ -14,7 +14,7 @@ use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
 
 impl Grants {
-    /// The instance of a resource's key, which is made if it is missing; without a key, the resource's own instance.
+    /// The instance of a resource's key; makes it if it does not exist. Without a key, the resource's own instance.
     pub(crate) fn instance_of(&mut self, resource: u16, key: Option<&str>) -> InstanceId {
         let Some(key) = key else { return u32::from(resource) };
         let state = &mut self.resources[usize::from(resource)];

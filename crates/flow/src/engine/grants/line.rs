@@ -70,7 +70,7 @@ impl Grants {
         self.drop_user(grant.instance, timers, now);
     }
 
-    /// Puts a unit at the end of the line of the need it lacks. The unit keeps that key alive.
+    /// Puts a unit at the end of the line of the need it lacks. If the need has a key, the unit keeps the key alive.
     pub(crate) fn park(&mut self, row: Row, stage: u16, want: Want, timers: &mut Timers, now: u64) {
         self.stand_in_line(want.instance, Party::Unit { row, stage }, want.amount, timers, now);
     }

@@ -19,8 +19,8 @@ pub(crate) struct LineSight<'a> {
     pub(crate) oldest_ns: Option<u64>,
     /// The first units in line: row, stage, amount, and the time at which each began to wait.
     pub(crate) first: Vec<(&'a Row, u16, u64, u64)>,
-    /// The time at which a rate will have enough for the first in line; if no unit waits, the time at which it has one
-    /// token.
+    /// The time at which a rate will have enough tokens for the first unit in line; if no unit waits, the time at which
+    /// it has one token.
     pub(crate) ready_ns: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl BusiestKeys {
         BusiestKeys { most, of: BTreeMap::new() }
     }
 
-    /// Adds a key if it is among the busiest. Copies its name and key only then.
+    /// Adds a key if it is among the busiest. Copies the name and the key only then.
     fn see(&mut self, resource: u16, name: impl FnOnce() -> String, key: &str, (waiters, in_use): (u64, u64)) {
         if waiters + in_use == 0 {
             return;

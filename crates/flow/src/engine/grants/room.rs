@@ -3,9 +3,9 @@
 //! A unit waits before it asks for the needs of its stage, so it holds nothing meanwhile. The deepest unit comes first,
 //! whichever stage splits it, because work that has begun should finish first. A tree that is split level by level then
 //! keeps one path in flight instead of one whole level. Among units of equal depth, a unit that has begun to split
-//! comes before one that has not, so only few units are in the middle of a split at a time. If nothing else in the flow
-//! can ever move, the first unit brings out one child beyond the caps. The flow then exceeds the caps by at most one
-//! unit for each level.
+//! comes before one that has not, so only a few units are in the middle of a split at a time. If nothing else in the
+//! flow can ever move, the first unit brings out one child beyond the caps. The flow then exceeds the caps by at most
+//! one unit for each level.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +25,8 @@ pub(crate) struct RoomLine {
     starved: bool,
 }
 
-/// A unit's position: the deepest first, then the units that have begun, then the unit that came first.
+/// A unit's position in line. Deeper units come first; among equals, units that have begun to split; then, units that
+/// came earlier.
 type Place = (Reverse<u32>, bool, u64);
 
 pub(crate) struct RoomWaiter {

@@ -101,8 +101,8 @@ impl Budget {
         if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
     }
 
-    /// The part of the cap that admission and the first `nth` stages that split may fill together, counted from the
-    /// entry. For 0, it is the part of admission alone.
+    /// The part of the cap that admission and the first `nth` splitting stages from the entry may fill together. For 0,
+    /// it is the part of admission alone.
     fn cap_of_split(&self, nth: u64) -> u64 {
         let share = u128::from(self.max_in_flight) * u128::from(nth + 1) / u128::from(self.splits + 1);
         (share as u64).max(1)
@@ -176,7 +176,7 @@ impl Budget {
         u64::try_from(room).unwrap_or(u64::MAX)
     }
 
-    /// Whether this many bytes fit in addition to those in flight.
+    /// Whether this many bytes fit in addition to the bytes in flight.
     #[inline]
     pub(crate) fn fits(&self, bytes: u128) -> bool {
         self.bytes + u128::from(self.reserved.1) + bytes <= self.max_bytes.into()
@@ -195,7 +195,7 @@ impl Budget {
         self.room() > 0 && (self.fits(bytes.into()) || self.active() == 0)
     }
 
-    /// Whether a unit of `bytes` could enter instead of one of `their_bytes`.
+    /// Whether a unit of `bytes` could enter instead of a unit of `their_bytes`.
     pub(crate) fn has_room_instead_of(&self, their_bytes: u64, bytes: u64) -> bool {
         let left = self.bytes - u128::from(their_bytes);
         self.active() + self.reserved.0 <= self.admission_cap()

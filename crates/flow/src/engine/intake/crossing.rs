@@ -5,7 +5,7 @@
 //! registers its own flow and the flow it waits for. A wait that would close a cycle is refused, and the sender gets
 //! its unit back.
 //!
-//! A cycle is not yet a deadlock, since other workers of the two flows may still run. The engine refuses it
+//! A cycle is not yet a deadlock, because other workers of the two flows may still run. The engine refuses it
 //! nevertheless: timing decides which of the flows fill up, and a sender can retry with the unit it got back.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

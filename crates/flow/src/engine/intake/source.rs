@@ -5,15 +5,15 @@
 //! workers. One worker pulls at a time. It pulls a chunk that takes about [`PULL_NS`](crate::engine::pace::PULL_NS)
 //! into rows that were taken for it beforehand. The rows are admitted under the flow's mutex when the chunk is done.
 //!
-//! A source may block at any unit. The units pulled before that must not wait for the blocked pull, and the pull must
-//! not keep a worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can
-//! admit them. When a pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see
-//! `source_state`), another worker gets the puller's slot, and the puller is told to [hurry](Staging::hurry): from then
-//! on it ends its pull after each unit.
+//! A source may block at any unit. Units pulled earlier must not wait for the blocked pull, and the pull must not keep
+//! a worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can admit them.
+//! When a pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see `source_state`), another
+//! worker gets the puller's slot, and the puller is told to [hurry](Staging::hurry): from then on it ends its pull
+//! after each unit.
 //!
 //! When all workers are busy with long units, an additional thread pulls, so that the other stages do not starve.
 //!
-//! A thread of its own for the source would be simpler, but it would be one more thread than there are cores. Moreover,
+//! A separate thread for the source would be simpler, but it would be one more thread than there are cores. Moreover,
 //! every unit would cross from that thread's core to a worker's core, which is two thirds of a short unit's cost. The
 //! price of pulling is that a source must be `Send`. A source that is bound to a thread sends its units from there,
 //! through a [`Submitter`](crate::service::Submitter).

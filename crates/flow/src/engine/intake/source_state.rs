@@ -21,7 +21,7 @@ pub(crate) struct SourceState {
     /// The source may have more units, and the flow wants them.
     open: bool,
     pulling: Option<Pulling>,
-    /// The running mean of the source's time for a unit; 0 before the first one.
+    /// The running mean of the source's time for a unit; 0 before the first unit.
     unit_ns: u64,
     last_pull_ns: u64,
     /// The first number after those of the last pull.
@@ -95,7 +95,7 @@ impl SourceState {
         self.pulling.as_ref().is_some_and(|pull| pull.in_place)
     }
 
-    /// Whether a worker may pull if the flow has room: no pull is in progress, and the units of the last one are
+    /// Whether a worker may pull if the flow has room: no pull is in progress, and the units of the last pull are
     /// admitted.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
@@ -121,8 +121,8 @@ impl SourceState {
         self.pulling.as_ref().map_or(!self.slow, |pull| now.saturating_sub(pull.since_ns) <= SLOW_NS)
     }
 
-    /// Begins a pull that pushes to `staging`. Returns it, with the number of units that it should bring: as many as
-    /// take about [`PULL_NS`], and at most four batches.
+    /// Begins a pull that pushes to `staging`. Returns the pull, and the number of units that it should bring: as many
+    /// as take about [`PULL_NS`], and at most four batches.
     pub(crate) fn begin(&mut self, staging: &Arc<Staging>, in_place: bool, batch: usize, now: u64) -> (Pulling, u64) {
         // The staging of the last pull is empty; otherwise `is_ready` would have refused this pull.
         self.staging = staging.clone();

@@ -3,7 +3,7 @@
 //! A unit enters the flow by [`admit`](Ledger::admit) or [`split`](Ledger::split), and leaves it by
 //! [`depart`](Ledger::depart). No other code counts units, and all three are called under the flow's mutex. Plain units
 //! are counted by the batch, after they have retired (see `run::settlement::retire_early`). A listener that must see
-//! each unit leave, such as a journal, must be called there, too.
+//! each unit leave, such as a journal, must be called in that function, too.
 
 use crate::engine::histogram::Times;
 use crate::engine::units::families::Parting;

@@ -1,10 +1,11 @@
 //! An advance: bytes that a batch reserves for payloads that will grow, so that its units need not ask for bytes one by
 //! one.
 //!
-//! A payload that grows takes the flow's mutex, which costs as much as a short unit's whole run. The units of a batch
-//! are alike, so the first growth in a batch also asks for bytes for the other units, provided that half of the budget
-//! is free. The bytes of an advance count as in use for all other requests, so the byte budget remains a hard cap. The
-//! unused bytes are released when the batch is settled, or earlier if a unit of the batch would otherwise have to wait.
+//! When a payload grows, its worker must take the flow's mutex, which costs as much as a short unit's whole run. The
+//! units of a batch are alike, so the first growth in a batch also asks for bytes for the other units, provided that
+//! half of the budget is free. The bytes of an advance count as in use for all other requests, so the byte budget
+//! remains a hard cap. The unused bytes are released when the batch is settled, or earlier if a unit of the batch would
+//! otherwise have to wait.
 
 use std::cell::Cell;
 
@@ -14,7 +15,7 @@ use crate::engine::units::record::Record;
 pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
     /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. If half of the
     /// budget is free, `advance` becomes a new advance, for `alike` further units that grow by the same amount. Returns
-    /// `false` if there is no room and the unit should run again later; `may_wait` says whether it can.
+    /// `false` if there is no room and the unit should run again later; `may_wait` says whether the unit can run again.
     fn grow(
         &self,
         record: &mut Record,
@@ -50,7 +51,7 @@ impl<'a> Advance<'a> {
     }
 
     /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room and the unit should
-    /// run again later; `may_wait` says whether it can.
+    /// run again later; `may_wait` says whether the unit can run again.
     pub(crate) fn grow(&self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
         let AdvancedBytes { left, used } = self.bytes.get();
         let grows = total_bytes - record.bytes();

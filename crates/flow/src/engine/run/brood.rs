@@ -25,9 +25,9 @@ pub(crate) struct Branch {
     pub(crate) rows: VecDeque<Row>,
     /// The number of units that began: children, or groups of children.
     pub(crate) units: usize,
-    /// Their bytes when they were born.
+    /// The children's bytes when they were brought out.
     pub(crate) bytes: u64,
-    /// The number of holders of groups that have gone on from here in another branch.
+    /// The number of group holders that have moved from this branch to another branch and gone on there.
     pub(crate) rested: u64,
     pub(crate) settlement: Settlement,
 }
@@ -86,7 +86,7 @@ impl Brood {
         Some((row, stamp))
     }
 
-    /// Takes back the row and the stamp of the last child, which was not made after all.
+    /// Takes back the row and the stamp of the last child, because the child could not be made.
     pub(crate) fn give_row_back(&mut self, row: Row, stamp: Stamp) {
         self.rows.push(row);
         self.next = stamp;
@@ -109,7 +109,7 @@ impl Brood {
         self.born.iter()
     }
 
-    /// The number of the next child, and the first number after those taken for the brood.
+    /// The number of the next child, and the first number after the numbers taken for the brood.
     pub(crate) fn numbers(&self) -> (u64, u64) {
         (self.next.id(), self.end_id)
     }

@@ -384,7 +384,7 @@ where
         Ok(self.go_on(Box::new(group.close(None)), row, &mut unit, run))
     }
 
-    /// Joins a unit to the open group of its key, or opens one. `stays` says whether the worker then stays in the
+    /// Joins a unit to the open group of its key, or opens a group. `stays` says whether the worker then stays in the
     /// shard. Runs user code.
     fn join<'s>(
         &'s self,
@@ -518,7 +518,7 @@ where
         if unit.look().moves_on() && !unit.look().is_ticketed() { Ended::JOINED } else { Ended::As(Verdict::Join) }
     }
 
-    /// Tells the tickets of members, and drops the remains of their payloads. Both run user code, so this is done when
+    /// Ends the tickets of members, and drops the remains of their payloads. Both run user code, so this is done when
     /// the worker is in no shard.
     fn end_members(&self, rows: &mut [Row], run: &Run<'_>) {
         let settlement = &*run.settlement;
@@ -545,7 +545,7 @@ where
         contain(|| drop(input));
     }
 
-    /// Tells the unit's ticket, if it has one, that it has joined a group.
+    /// Tells the unit's ticket, if there is one, that the unit has joined a group.
     fn end_ticket(&self, row: &mut Row, unit: &UnitRef<'_>) {
         if unit.look().is_ticketed() {
             contain(|| self.front.tickets.unfinished(row, Unfinished::Gathered));
@@ -591,7 +591,7 @@ where
         self.go_on(group, row, &mut unit, run)
     }
 
-    /// Sends the group, as this unit, to its exit.
+    /// Sends the group to the exit, with this unit's row.
     fn go_on(&self, mut group: Box<Closed<G, Out>>, row: &mut Row, unit: &mut UnitRef<'_>, run: &mut Run<'_>) -> Ended {
         if let Some(failure) = group.failure.take() {
             return Ended::As(self.fail_group(&failure, group, row, run));

@@ -311,8 +311,8 @@ where
             Err(failure) => return Ended::As(self.front.fail(&failure, row, run)),
         };
         let aim = self.exit.aim(B::view(&made, input), &mut unit);
-        // Only an idempotent stage may be cancelled for the byte budget, because the unit runs again when there is
-        // room.
+        // Only units of idempotent stages may be cancelled to stay within the byte budget, because a cancelled unit
+        // runs again when there is room.
         let grows = aim.bytes.filter(|&bytes| config.idempotent && bytes > unit.look().bytes());
         if let Some(bytes) = grows.filter(|&bytes| !run.advance.grow(unit.change(), bytes, true)) {
             return Ended::As(self.front.fail(&Failure::over_budget(bytes), row, run));
@@ -414,8 +414,8 @@ impl Progress {
     }
 }
 
-/// Whether the unit returns to its queue for other needs. Such an end is not a result, so no time limit applies to it.
-/// After a timeout, the stage would retry the unit with grants that it no longer needs.
+/// Whether the unit returns to its queue because it needs other resources. Such an end is not a result, so no time
+/// limit applies to it. If it counted as a timeout, the stage would retry the unit with grants that it no longer needs.
 fn changes_needs<T>(result: &Result<T, Failure>) -> bool {
     result.as_ref().is_err_and(|failure| failure.requeued() == Some(Requeue::ForNeeds))
 }

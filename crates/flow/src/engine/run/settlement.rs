@@ -17,7 +17,7 @@ use crate::engine::units::stamp::Stamp;
 pub(crate) enum Verdict {
     /// The unit goes to another stage; `bytes` is its weight there if that changes.
     Go { stage: u16, bytes: Option<u64> },
-    /// The unit leaves, done.
+    /// The unit leaves with all work done.
     Retire,
     /// The unit leaves without a result, because its stage skips failures.
     Skip,
@@ -30,10 +30,10 @@ pub(crate) enum Verdict {
     /// The unit returns to the stage's queue after a pause, with its `next_asks`; `bytes` is its weight there if that
     /// changes.
     Requeue { bytes: Option<u64>, pause_ns: u64 },
-    /// The unit was split, and more children may follow. `begun` says that it has already brought out a child.
+    /// The unit was split, and more children may follow. `begun` says that the unit has already brought out a child.
     Unfold { begun: bool },
-    /// The unit was split, and leaves when its children have left. `whole` says that this run has brought out all of
-    /// them.
+    /// The unit was split, and leaves when its children have left. `whole` says that this run has brought out all
+    /// children.
     Unfolded { whole: bool },
     /// The unit has opened the group with this number, and rests until the group is closed.
     Rest { group: u64 },

@@ -59,7 +59,7 @@ impl<G, K, Out> Default for Shard<G, K, Out> {
     }
 }
 
-/// The shard, if any, that the worker is in while the members of a batch join.
+/// The shard that a worker has entered while members of a batch join; `None` if it is in no shard.
 pub(super) struct At<'a, G, K, Out>(Option<Entered<'a, G, K, Out>>);
 
 /// A shard that a worker has entered.

@@ -210,7 +210,7 @@ where
         unit.look().refused().map(str::to_owned)
     }
 
-    /// Brings out one child. Returns `false` if there are no more. Runs user code.
+    /// Brings out one child. Returns `false` if the unit has no more children. Runs user code.
     fn bring_out(
         &self,
         row: &mut Row,
@@ -274,7 +274,7 @@ where
         }
     }
 
-    /// The unit as the records of its children name it.
+    /// The unit, in the form in which its children's records name it.
     fn parent_of(&self, row: &Row, run: &Run<'_>) -> Parent {
         // SAFETY: nothing else reaches the record as long as this handle lives.
         let unit = unsafe { UnitRef::new(run.site.records(), row) };
@@ -282,7 +282,7 @@ where
         Parent { row: row.number(), id: run.site.stamps().id(row), depth }
     }
 
-    /// Ends a unit that has no more children. `whole` says that this run has brought out all of them.
+    /// Ends a unit that has no more children. `whole` says that this run has brought out all children.
     fn end(&self, whole: bool, row: &mut Row, run: &Run<'_>) -> Verdict {
         self.close(row);
         let input = self.front.cell(row).take();

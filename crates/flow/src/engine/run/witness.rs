@@ -42,7 +42,7 @@ pub(crate) struct Ran<'a> {
     pub(crate) goes_on: bool,
     /// The units are plain (see `Record`), and the run has not changed that.
     pub(crate) plain: bool,
-    /// The units. Their records still say what they asked for in this stage.
+    /// The units. Their records still say what the units asked for in this stage.
     pub(crate) rows: &'a [Row],
     pub(crate) settlement: &'a Settlement,
     /// The index of this run's first entry in [`Settlement::timings`].
@@ -66,7 +66,8 @@ pub(crate) fn charge(spent: Duration, delayed: Duration) {
     DELAYED_NS.with(|cell| add(cell, delayed));
 }
 
-/// Takes the times charged since the last call: the time spent on a processor, and the time waited for one.
+/// Takes the times charged since the last call: the time spent on a processor, and the time spent waiting for a
+/// processor.
 pub(crate) fn take_charged() -> (u64, u64) {
     (CHARGED_NS.take(), DELAYED_NS.take())
 }

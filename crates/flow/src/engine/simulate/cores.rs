@@ -97,8 +97,8 @@ mod tests {
         let mut cores = Cores::new(1, 0.0);
         cores.add(1, 100, 0);
         cores.add(2, 100, 50);
-        // The first job has 50 left, and both run at half speed. So the first ends at 150, when the other has 50 left,
-        // and the other ends at 200.
+        // The first job has 50 left, and both run at half speed. So the first job ends at 150, when the second has 50
+        // left, and the second ends at 200.
         assert_eq!((cores.next_end(), cores.take_ended(150)), (150, Some(1)));
         assert_eq!((cores.next_end(), cores.take_ended(200), cores.next_end()), (200, Some(2), u64::MAX));
     }

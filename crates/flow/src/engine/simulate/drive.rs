@@ -44,7 +44,7 @@ pub(crate) struct Costs {
 
 /// The source of a simulated run. It says how long the pull of each unit takes.
 pub(crate) trait Pulls {
-    /// Returns the time to pull the next `units` units, or the remaining ones if there are fewer.
+    /// Returns the time to pull the next `units` units, or the remaining units if there are fewer.
     fn next(&mut self, units: usize) -> Spent;
 }
 
@@ -176,7 +176,7 @@ struct Drive<'a, 'v> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A started worker begins, or a woken one continues.
+    /// A started worker begins, or a woken worker continues.
     Begins { worker: usize },
     /// A worker stops polling for work.
     StopsPolling { worker: usize },

@@ -52,7 +52,8 @@ impl AutoBatch {
         self.share
     }
 
-    /// The number of units of `each_ns` that make a batch. `each_ns` is 0 for a stage that has not been measured yet.
+    /// The number of units that make a batch if each unit takes `each_ns`. `each_ns` is 0 for a stage that has not been
+    /// measured yet.
     #[inline]
     pub(super) fn units(self, each_ns: u64) -> usize {
         self.units_that_last(self.lasts_ns, each_ns)

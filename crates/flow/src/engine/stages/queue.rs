@@ -59,7 +59,7 @@ impl Queue {
         self.arrivals.push_back(Arrival { queued_ns, rows, plain });
     }
 
-    /// The time, or that of the last arrival if it is later.
+    /// The later of this time and the time of the last arrival.
     fn not_before_the_last(&self, queued_ns: u64) -> u64 {
         self.arrivals.back().map_or(queued_ns, |last| last.queued_ns.max(queued_ns))
     }
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Puts a unit back at the front of the queue, behind those that arrived before it.
+    /// Puts a unit back at the front of the queue, behind the units that arrived before it.
     pub(super) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
         self.units += 1;
         // Nearly always, the unit is the oldest. Other units are older only if they were put back, too.

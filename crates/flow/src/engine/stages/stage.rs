@@ -97,7 +97,7 @@ pub(crate) struct StageState {
     // | batch of a turn | its units count in | its worker counts in |
     // | --- | --- | --- |
     // | the first batch, until it is settled | `running` | `busy` |
-    // | a further batch, until the first batch is settled | `granted` and `in_turns` | – |
+    // | a further batch, until it is settled or counts as running | `granted` and `in_turns` | – |
     // | the batch that runs, once the timekeeper has settled the first batch | `running` | `busy` |
     /// The units of the batches that count as running.
     running: usize,
@@ -228,9 +228,9 @@ impl StageState {
 // ---- seats --------------------------------------------------------------------------------------------
 
 impl StageState {
-    /// The number of further units that may be granted: as many as the given number of workers can run now. Further
-    /// units wait and hold nothing. If all units have the same needs, units in line take seats, too, because a further
-    /// unit would only wait behind them. If needs differ, a further unit may overtake them.
+    /// The number of further units that may be granted: as many as the given number of workers can run now. Units
+    /// beyond this number wait and hold nothing. If all units have the same needs, units in line take seats, too,
+    /// because a further unit would only wait behind them. If needs differ, a further unit may overtake them.
     pub(crate) fn free_seats(&self, workers: usize) -> usize {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };

@@ -5,8 +5,8 @@
 //! - A stage below its **floor** of workers comes first. Workers up to the floor do not count as shared workers: if all
 //!   shared workers are busy in other stages, a further thread runs the stage.
 //! - A stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that have reached
-//!   their floor. Of several such stages, the one that has waited longest comes first. So no stage starves another of
-//!   CPU time.
+//!   their floor. Of several such stages, the stage that has been passed over longest comes first. So no stage starves
+//!   another of CPU time.
 //!
 //! A blocking stage has threads of its own, as many as its ceiling, and occupies no slot of a shared worker.
 
@@ -145,8 +145,8 @@ impl Stages {
         Some(stage)
     }
 
-    /// The number of workers that run the stage now or could begin to: the workers in it, the free part of its floor,
-    /// and the shared workers that no stage keeps busy.
+    /// The number of workers that run the stage now or could begin to run it: the workers in it, the free part of its
+    /// floor, and the shared workers that no stage keeps busy.
     pub(crate) fn workers_for(&self, stage: u16, shared_workers: usize) -> usize {
         self.at(stage).workers_beside(self.idle_workers(shared_workers))
     }

@@ -1,7 +1,8 @@
 //! Counts and distributions of a stage's queue and workers.
 //!
-//! They are plain words, changed under the scheduler's mutex once per batch, so a snapshot shows one consistent moment.
-//! The counters of `millstream-sync` are for words that several threads add to at once; they were slower here.
+//! The counts are plain words, changed under the scheduler's mutex once per batch, so a snapshot shows one consistent
+//! moment. The counters of `millstream-sync` are meant for words that several threads change at once, and were slower
+//! here.
 
 use crate::engine::histogram::Times;
 use crate::snapshot::StageSnapshot;
@@ -17,7 +18,7 @@ pub(crate) struct StageStats {
     pub(super) busy_ns: u64,
     /// A running mean of the service time; 0 before the first unit.
     pub(super) mean_ns: u64,
-    /// A decaying maximum of the service time: each new unit lowers the weight of the older ones.
+    /// A decaying maximum of the service time: each new unit lowers the weight of the older units.
     pub(super) slow_ns: u64,
     pub(super) service: Times,
     pub(super) wait: Times,
@@ -25,7 +26,7 @@ pub(crate) struct StageStats {
     pub(super) waited: Vec<(u64, u64)>,
     pub(super) waited_memory: (u64, u64),
     pub(super) waited_room: (u64, u64),
-    /// The total time in the queue, including time in line for resources and for room; and the number of units.
+    /// The units' total time in the queue, including time in line for resources and for room; and the number of units.
     pub(super) queued: (u64, u64),
 }
 

@@ -51,7 +51,7 @@ impl Shared {
         self.source().tell_end(end);
     }
 
-    /// Whether the flow has ended and nothing can enter it any more.
+    /// Whether the flow has ended and no unit can enter it any more.
     fn is_over(&self, state: &State) -> bool {
         state.is_over() && self.gate().is_empty()
     }
@@ -82,7 +82,7 @@ impl Shared {
                     drop(state);
                     let has_fibers = self.cancel_fibers();
                     state = self.lock();
-                    // The fibers that unwind get the same time to end.
+                    // The fibers that now unwind get the same grace again.
                     give_up_at = has_fibers.then(|| Instant::now() + grace).or(give_up_at);
                     continue;
                 }
@@ -128,7 +128,7 @@ impl Shared {
         rows
     }
 
-    /// Unwinds the fibers that wait. Returns whether there may be any.
+    /// Unwinds the fibers that wait. Returns whether there may be such fibers.
     fn cancel_fibers(&self) -> bool {
         #[cfg(feature = "fibers")]
         return self.fibers().cancel();
@@ -136,7 +136,8 @@ impl Shared {
         false
     }
 
-    /// Gives up a unit that no worker has. Its dead letter goes to its ticket, or to the flow's listener.
+    /// Gives up a unit that no worker has in hand. Sends the unit's dead letter to its ticket or to the flow's
+    /// listener.
     pub(crate) fn write_off(&self, row: &mut Row, tickets: &dyn TicketBook, stage: u16, cause: Cause, message: &str) {
         let site = self.site();
         let unit = site.stamps().id(row);

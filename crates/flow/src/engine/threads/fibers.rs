@@ -1,13 +1,13 @@
 //! Workers that are fibers: they run the code of some stages on a runtime of few threads.
 //!
 //! To the state, a fiber is like a thread of a blocking stage: the state counts it before it starts, and it runs
-//! [`work`](crate::engine::cycle). So the proof against deadlock, the caps, and the rules for failures, panics and the
-//! drain apply as they do to threads. Two things differ. First, a fiber without work ends, because starting a new one
-//! is cheap. (A thread without work sleeps.) So the engine's own code never waits on a fiber. Second, a wait in a
-//! stage's code can be ended from outside. So an abandoned flow unwinds the fibers that still wait when their grace is
-//! over.
+//! [`work`](crate::engine::cycle). So the proof against deadlock, the caps, and the rules for failures, panics and
+//! draining apply to fibers as they do to threads. Two things differ. First, a fiber without work ends, because
+//! starting a new one is cheap. (A thread without work sleeps.) So the engine's own code never waits on a fiber.
+//! Second, a wait in a stage's code can be ended from outside. So an abandoned flow unwinds the fibers that still wait
+//! when their grace is over.
 //!
-//! A fiber is suspended only while a stage's code runs, and no lock of the engine is held then.
+//! A fiber is suspended only in a stage's code, where it holds no lock of the engine.
 //!
 //! The runtime starts with the first fiber. If the system refuses its threads or a stack, that counts as a refused
 //! thread: the timekeeper tries again after a while.
@@ -179,7 +179,7 @@ impl Track for SharedTrack {
     }
 }
 
-/// Notes the unit that the calling fiber serves, which is the first one of its batch.
+/// Notes the unit that the calling fiber serves, which is the first unit of its batch.
 pub(crate) fn note_unit(unit: Option<u64>) {
     current().set_unit(unit);
 }

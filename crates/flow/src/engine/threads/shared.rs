@@ -5,9 +5,9 @@
 //! that open admission, begin to wait, go back to sleep, return the rows of a pocket, or end; and code whose unit grows
 //! (`grow`), because growth only uses up room. [`Host::expel`] returns its wake-ups to its caller.
 //!
-//! A submitter may admit units from the gate and then begin to wait. The wake-ups for these units are not lost. Either
-//! the gate was attended, and the end of the attendance is such a change; or the sender of the units is about to make
-//! such a change.
+//! A submitter may admit units from the gate and then begin to wait. The wake-ups for these units are not lost. If the
+//! gate was attended, the end of the attendance is a change that plans wake-ups. Otherwise, the sender of the units is
+//! about to make such a change.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -202,8 +202,8 @@ impl Shared {
 // ---- the mutex ----------------------------------------------------------------------------------------
 
 impl Shared {
-    /// Locks the state. No user code runs under the mutex, so a panic under it is a defect of the engine. The mutex has
-    /// no poisoning, because going on with the state as it is loses less than stopping every thread.
+    /// Locks the state. No user code runs under the mutex, so a panic under it is a defect of the engine. A panic does
+    /// not poison the mutex, because to go on with the state as it is does less harm than to stop every thread.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
         self.state.0.lock()

@@ -106,7 +106,7 @@ impl Shared {
     fn with_line(&self, found: Found, most: usize) -> UnitState {
         let Found { mut unit, stands } = found;
         let Some(Stands { resource, key, amount, ahead, for_batch }) = stands else { return unit };
-        // If the line is gone by now, the unit has got what it waited for.
+        // If the line no longer exists, the unit has received what it waited for.
         unit.waits_for = self.line(resource, key.as_deref(), most).map(|line| match (Box::new(line), for_batch) {
             (line, true) => WaitsFor::Permit { ahead, line },
             (line, false) => WaitsFor::Resource { amount, ahead, line },
@@ -139,7 +139,7 @@ impl Shared {
         }
     }
 
-    /// Reads the state under the mutex, and then pauses for as long as that took.
+    /// Reads the state under the mutex, and then pauses for as long as the reading took.
     ///
     /// The mutex is unfair. Without the pause, a thread that locks it again and again could keep out a waiter that has
     /// gone to sleep. During the pause, a spinning waiter locks the mutex, and a sleeping waiter wakes up. Other users

@@ -1,7 +1,8 @@
 //! Families: units that were split, and the children that they wait for.
 //!
-//! A child's record names its parent's row. The parent keeps that row until its own work and all its children have
-//! ended, so the name stays valid. Then the parent leaves the flow, which may end the wait of its own parent.
+//! A child's record contains the number of its parent's row. The parent keeps this row until its own work and all its
+//! children have ended, so the number stays valid. Then the parent leaves the flow, which may end the wait of its own
+//! parent.
 //!
 //! A child may hold a group of its family open (see `groups`). When a parent waits only for such children, their groups
 //! have all their members.
@@ -40,7 +41,7 @@ pub(crate) enum Effect {
     Nothing,
     /// The parent leaves, because it waits for no child.
     Leaves(Departure),
-    /// The groups with these numbers, which children of the family hold open, have all their members.
+    /// All members of the family's groups have come; these are the groups' numbers.
     Gathered(Vec<u64>),
 }
 
@@ -185,7 +186,7 @@ impl Families {
         Some(&mut self.parents.get_mut(&parent)?.waits.as_mut()?.0)
     }
 
-    /// Returns the number of units of the family that failed for good. From now on a group accounts for them.
+    /// Returns the number of units of the family that failed for good. From now on, a group accounts for these units.
     pub(crate) fn answer_for_dead(&mut self, parent: u32) -> u64 {
         self.parents.get_mut(&parent).map_or(0, |family| {
             family.answered = true;

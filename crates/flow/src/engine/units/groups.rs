@@ -1,8 +1,8 @@
-//! Groups: each has a unit that holds it open for others until the group is closed.
+//! Groups: each group has a unit, its holder, that holds the group open for other units until it is closed.
 //!
-//! The first member of a group stays in flight as the group's holder, and its row rests here. Members that join later
-//! leave the flow. The stage's lane keeps the group's contents (see `run/gather`). When a batch of members is settled,
-//! its worker notes here by how much the group grew and whether it is full.
+//! The first member of a group stays in flight as the holder, and its row rests here. Members that join later leave the
+//! flow. The stage's lane keeps the group's contents (see `run/gather`). When a batch of members is settled, its worker
+//! notes here by how much the group grew and whether it is full.
 //!
 //! A note may arrive before the holder itself is settled, if another worker ran the holder. It may also arrive after
 //! the group has ended. So each group has a number that no other group of the flow gets, not even one that the same

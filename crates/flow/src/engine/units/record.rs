@@ -36,12 +36,12 @@ pub(crate) struct Record {
     needs: Option<Box<Needs>>,
 }
 
-/// The parent of a unit, as its record names it.
+/// The parent of a unit, as the unit's record names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parent {
-    /// The number of its row, which it keeps until its last child has left.
+    /// The number of the parent's row. The parent keeps the row until its last child has left.
     pub(crate) row: u32,
-    /// Its number in the flow.
+    /// The parent's number as a unit.
     pub(crate) id: u64,
     /// The number of the child's ancestors.
     pub(crate) depth: NonZeroU32,
@@ -52,8 +52,8 @@ pub(crate) struct Parent {
 struct Needs {
     /// The unit's needs in its current stage, if needs there differ by unit.
     asks: Vec<Ask>,
-    /// The needs in the unit's next stage, which may be the current one again. They replace `asks` when the unit gets
-    /// there.
+    /// The needs in the unit's next stage, which may be the current stage again. These needs replace `asks` when the
+    /// unit gets there.
     next_asks: Vec<Ask>,
     held: GrantList,
     /// The reason why the unit's current or next stage cannot run it.
@@ -111,15 +111,15 @@ impl Record {
         self.base_bytes = bytes;
     }
 
-    /// Changes the weight that is charged to the unit. Returns the former one.
+    /// Changes the weight that is charged to the unit. Returns the former weight.
     #[inline]
     pub(crate) fn reweigh(&mut self, bytes: u64) -> u64 {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
-    /// The unit's weight in its next stage: `says`, if the next stage computes one; otherwise the weight to which the
-    /// unit has grown; and if it has not grown, its weight in this stage. `before` is the weight charged to the unit
-    /// when it began to run.
+    /// The unit's weight in its next stage. This is `says`, if the next stage computes a weight; otherwise the weight
+    /// to which the unit has grown in this stage; and if it has not grown, its weight in this stage. `before` is the
+    /// weight charged to the unit when it began to run.
     #[inline]
     pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })
@@ -230,7 +230,7 @@ impl Record {
         self.delay_ns = 0;
     }
 
-    /// Begins the rest of a unit that holds a group open. Its ticket has been told of the group.
+    /// Begins the rest of a unit that holds a group open. The unit's ticket has already been told of the group.
     pub(crate) fn rest(&mut self) {
         self.attempts = 0;
         self.ticketed = false;
@@ -312,7 +312,7 @@ impl Record {
         self.needs.as_ref()?.refused.as_deref()
     }
 
-    /// Replaces the needs of the current stage with those of the next one.
+    /// Replaces the needs of the current stage with the needs of the next stage.
     fn take_next_asks(&mut self) {
         if let Some(needs) = &mut self.needs {
             std::mem::swap(&mut needs.asks, &mut needs.next_asks);

@@ -17,7 +17,7 @@ pub(crate) struct Units {
     /// Free rows that are in no worker's pocket.
     free: Vec<Row>,
     /// The pocket of the worker that holds the mutex. All other threads that lock the mutex, such as submitters and the
-    /// timekeeper, share one pocket. That pocket is here when no worker holds the mutex.
+    /// timekeeper, share one pocket, which is here when no worker holds the mutex.
     pocket: Pocket,
     /// The number of rows that exist.
     made: u32,
@@ -66,7 +66,7 @@ impl Units {
         self.stamps.set(row, stamp);
     }
 
-    /// Exchanges the current pocket for the caller's.
+    /// Exchanges the current pocket for the caller's pocket.
     #[inline]
     pub(crate) fn swap_pocket(&mut self, pocket: &mut Pocket) {
         std::mem::swap(&mut self.pocket, pocket);
@@ -145,8 +145,8 @@ impl Units {
         &mut self.groups
     }
 
-    /// The number of units at rest. They wait only for other units: they are holders of open groups, or parents whose
-    /// own work has ended.
+    /// The number of units at rest, which wait only for other units: holders of open groups, and parents whose own work
+    /// has ended.
     #[inline]
     pub(crate) fn at_rest(&self) -> u64 {
         self.groups.at_rest() + self.families.at_rest()

@@ -11,9 +11,9 @@ use std::ops::Range;
 use super::column::Row;
 use crate::engine::claims::{GrantList, InstanceId};
 
-/// The position of a walk: the number of the list, the number of its runs that are done, and the number of units that
-/// are done in the next run. A run is a part of a list, such as one arrival of a queue. In a list without runs, the
-/// second number is the number of units that are done.
+/// The position of a walk: the index of the current list, the number of finished runs in this list, and the number of
+/// finished units in the next run. A run is a part of a list, such as one arrival of a queue. In a list without runs,
+/// the second number counts finished units.
 pub(crate) type WalkedTo = (usize, usize, usize);
 
 /// Each step walks a map from its beginning to find its position. To keep the number of steps small, a step sees at
@@ -66,13 +66,12 @@ impl Walk {
         let start = start.min(len);
         let seen = (len - start).min(self.left);
         self.spend(seen);
-        // A list that is done is not begun again; otherwise a short step would never get past it.
+        // A finished list is not begun again; otherwise a short step would never get past it.
         self.at = if start + seen == len { (list + 1, 0, 0) } else { (list, start + seen, 0) };
         start..start + seen
     }
 
-    /// Like [`next_list`](Self::next_list), but for a map, where a position is found only by a walk from the beginning.
-    /// A step sees at least a share of the map (see [`MAP_SHARE`]).
+    /// Like [`next_list`](Self::next_list), but for a map. A step sees at least a share of the map (see [`MAP_SHARE`]).
     pub(crate) fn next_map(&mut self, len: usize) -> Range<usize> {
         if self.shown >= self.at.0 && self.left > 0 {
             self.left = self.left.max(len / MAP_SHARE);
@@ -152,8 +151,8 @@ mod tests {
     #[test]
     fn runs_are_seen_in_steps_of_any_length_even_if_units_come_and_go_meanwhile() {
         for most in 1..9 {
-            // Runs from the last one on, as a queue shows them. Before the third step, two runs come and the first one
-            // goes.
+            // Runs from the last one on, as a queue shows them. Before the third step, two runs are added at the back
+            // and the first run is removed.
             let mut runs: Vec<Vec<u32>> = vec![vec![0, 1, 2], vec![], vec![3], vec![4, 5, 6, 7], vec![8]];
             let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), Vec::new(), 0);
             while let Some(from) = at {

@@ -86,7 +86,7 @@ impl StageState {
         self.watch_batches(timers, now);
     }
 
-    /// Returns the batch to join: the last one if it has room, or a new one.
+    /// Returns the index of the batch to join: the last batch if it has room, or else a new batch.
     fn batch_to_join(&mut self, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
         let target = self.batch_target();
         if self.batches.back().is_none_or(|batch| batch.rows.len() >= target) {
@@ -162,13 +162,13 @@ impl StageState {
         self.busy < self.workers.ceiling && self.batches.front().is_some_and(|batch| self.is_ripe(batch, now))
     }
 
-    /// The time since which the stage's first batch has been passed over. Each dispatch resets this time, because what
-    /// counts is how long the stage has been passed over, not how old its units are.
+    /// The time at which workers began to pass over the stage's first batch. Each dispatch resets this time, because
+    /// what counts is how long the stage has been passed over, not how old its units are.
     pub(in crate::engine::stages) fn passed_over_since(&self) -> u64 {
         self.batches.front().map_or(u64::MAX, |batch| batch.opened_ns.max(self.last_dispatch_ns))
     }
 
-    /// Whether a worker with this many units of the stage in hand may take another of its batches.
+    /// Whether a worker with this many units of the stage in hand may take another batch of the stage.
     pub(crate) fn has_more(&self, units: usize, now: u64) -> bool {
         let room = self.turn_units().saturating_sub(units);
         self.batches.front().is_some_and(|batch| {
@@ -176,8 +176,8 @@ impl StageState {
         })
     }
 
-    /// Takes the first batch, for a worker that is free (`leads`), or for one that already has batches of this stage
-    /// and runs this one in the same turn. A batch that does not lead counts as granted until it is settled.
+    /// Takes the first batch, for a free worker (`leads`) or for a worker that already has batches of this stage and
+    /// runs one more in the same turn. A batch that does not lead counts as granted until it is settled.
     pub(crate) fn take_batch(&mut self, leads: bool, now: u64) -> Option<TakenBatch> {
         /// Below this mean, reading the clock for each unit would take a good part of the measured time.
         const WORTH_TIMING_NS: u64 = 2_000;
@@ -200,8 +200,8 @@ impl StageState {
         Some(TakenBatch { rows, plain, permits, soon, time_each })
     }
 
-    /// Puts a batch that its worker has not begun back among the granted batches. The batch counts as having waited
-    /// long enough to fill.
+    /// Returns a batch that its worker has not begun to the granted batches. The batch counts as having waited long
+    /// enough to fill.
     pub(crate) fn take_back(&mut self, rows: VecDeque<Row>, plain: bool, permits: GrantList) {
         self.in_turns -= rows.len();
         let batch = GrantedBatch { plain, ..GrantedBatch::new(rows, permits, 0) };
