@@ -19,7 +19,7 @@ pub(crate) trait Gate: Send + Sync {
     fn admit_all(&self, state: &mut State, now: u64);
     /// Closes the gate, and notifies the senders that wait.
     fn close(&self);
-    /// The number of waiting units, including those that senders are still putting in. The caller must hold the flow's
+    /// The number of waiting units, including units that senders are still putting in. The caller must hold the flow's
     /// mutex.
     fn len(&self) -> usize;
 
@@ -177,7 +177,7 @@ impl<In: Send> Gate for TypedGate<In> {
     fn admit_from_gate(&self, state: &mut State, now: u64) {
         state.ledger.add_wait_for_admission(self.take_waited_ns());
         let mut far_end = self.far_end();
-        // A closed flow admits no submitters, so those still in line at the entrance do not hold up the gate's units.
+        // A closed flow admits no submitters, so submitters at the entrance do not hold up the gate's units.
         let most = if state.is_closed() { usize::MAX } else { state.intake.may_leave_the_gate() };
         let units = self.waiting().min(most);
         if most == 0 {
@@ -246,7 +246,7 @@ impl State {
         self.intake.is_turn(place, gate.len()) && self.has_room(bytes)
     }
 
-    /// Whether no other submitter is ahead of the one at position `place`, regardless of the units at the gate.
+    /// Whether no submitter is ahead of position `place`, regardless of the units at the gate.
     pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
         self.intake.is_next(place)
     }

@@ -1,4 +1,4 @@
-//! A chain: units run in a stage, then in the stages that follow, as long as those are open.
+//! A chain: units run in a stage, then in the following stages, as long as these are open.
 
 use super::claims::{GATHERED, NO_STAGE};
 use super::crew::turn_slot::TurnSlot;
@@ -24,7 +24,7 @@ pub(super) struct Chain {
     pub(super) began_ns: u64,
 }
 
-/// Runs units in a stage. If they run in a `turn`, they go on through the following stages, as long as those are open.
+/// Runs units in a stage. If they run in a `turn`, they go on through the following stages, as long as these are open.
 pub(super) fn run_chain(
     shared: &Shared,
     chain: Chain,

@@ -145,12 +145,12 @@ impl State {
     }
 
     /// Takes back the batches not yet begun from turns that had lasted too long at `watched_ns`, so that other workers
-    /// can run them. Settles the batches that those turns have finished.
+    /// can run them. Settles the batches that these turns have finished.
     pub(super) fn take_turns_back(&mut self, watched_ns: u64, now: u64) {
         for worker in 0..self.crew.turns() {
             let Some((turn, taken)) = self.crew.take_turn_back(worker, watched_ns) else { continue };
             let TakenBack { counted, units_in_hand, pending, finished } = taken;
-            // Each batch goes to the front, so the last one is put back first.
+            // Each batch goes to the front, so the last batch is put back first.
             for DispatchedBatch { stage, rows, plain, permits, note, .. } in pending.into_iter().rev() {
                 note.into_iter().for_each(|note| self.crew.notes_mut().forget(note));
                 self.stages.at_mut(stage).take_back(rows, plain, permits);

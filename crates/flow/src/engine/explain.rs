@@ -1,6 +1,6 @@
 //! Explanation: where one unit is and what it waits for, and which units hold a resource.
 //!
-//! No index leads from a number to a unit, because an index would add a cost to every unit and serve only rare
+//! No index leads from a number to a unit, because an index would cost time for every unit and serve only rare
 //! searches. A search therefore walks over the units in flight (see `units/walk`), in steps of [`STEP`] units under the
 //! mutex. Between two steps other threads can take the mutex, and a unit may move. If the unit moves to a list that the
 //! walk has not reached yet, the walk finds it there. If the walk misses the unit, a second walk follows.
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) stands: Option<Stands>,
 }
 
-/// The line of a unit. The details of the line are looked up after those of the unit.
+/// The line of a unit. The details of the line are looked up after the details of the unit.
 pub(super) struct Stands {
     pub(super) resource: u16,
     pub(super) key: Option<String>,

@@ -11,11 +11,11 @@
 //! again. It is granted, or it parks at the end of the line of the next thing it lacks. Then `serve` tries the next
 //! unit in line. A newcomer never takes what a unit in line waits for.
 //!
-//! A unit with several needs could forever miss the moment when all of them are free: `a` may be free only when `b` is
-//! not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the next
-//! wake-up. It takes one need after the other along the flow's resource order, keeps what it has, and waits in each
-//! line. (The resource order is a topological order of "holds a, asks for b", which the build proved to exist.) Hence a
-//! unit waits in line at most `MAX_BOUNCES + 1 + needs` times, and each line is first come, first served.
+//! A unit with several needs could forever miss the moments at which all its needs are free: `a` may be free only while
+//! `b` is not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the
+//! next wake-up. It takes one need after the other along the flow's resource order, keeps what it has, and waits in
+//! each line. (The resource order is a topological order of "holds a, asks for b", which the build proved to exist.)
+//! Hence a unit waits in line at most `MAX_BOUNCES + 1 + needs` times, and each line is first come, first served.
 //!
 //! # Why nothing deadlocks
 //! There is one order of resources such that a unit that holds one resource waits only for later resources:
@@ -351,7 +351,7 @@ impl State {
         self.stages.at_mut(stage).unpark(self.grants.resource_of(instance), record.queued_ns(), waited_ns);
         if record.is_in_order() {
             // The unit is first in line, so it takes this need unchecked; `is_free` would refuse it while other units
-            // wait behind this one.
+            // wait behind this unit.
             self.acquire_next(&mut row, stage, now);
             return self.acquire_in_order(row, stage, Woken::No, now);
         }

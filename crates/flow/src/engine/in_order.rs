@@ -25,7 +25,7 @@ impl State {
         record.begin_in_order(steps);
     }
 
-    /// Acquires the unit's remaining needs, and parks the unit at the first one that is not free.
+    /// Acquires the unit's remaining needs, and parks the unit at the first need that is not free.
     pub(super) fn acquire_in_order(&mut self, mut row: Row, stage: u16, woken: Woken, now: u64) {
         while let Some(step) = self.units.record(&mut row).next_step() {
             let resource = step.resource;

@@ -1,9 +1,10 @@
 //! Onward: children run on at once, in the turn that brought them out.
 //!
-//! A unit with few children brings all of them out in one run. The children are then in the worker's cache, and the
-//! parent has no work left for other workers. So the worker takes the children on through open stages, as it does with
-//! any batch that it has run. If all children of a family are brought out in one turn and come to one group, this group
-//! is complete and goes on in the same turn. The scheduler learns of all these steps at once, when the turn is settled.
+//! A unit with few children brings out all its children in one run. The children are then in the worker's cache, and
+//! the parent has no work left for other workers. So the worker takes the children on through open stages, as it does
+//! with any batch that it has run. If all children of a family are brought out in one turn and come to one group, this
+//! group is complete and goes on in the same turn. The scheduler learns of all these steps at once, when the turn is
+//! settled.
 //!
 //! A unit that has further children returns to the scheduler instead, so that another worker can bring them out.
 //! Children with enough work to be worth a wake-up return to the scheduler, too, so that another worker can run them.

@@ -2,8 +2,8 @@
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
 //! parts of the scheduler have their own copies of these numbers. The copies change only under the mutex, so all reads
-//! within one step agree. Otherwise a step could mix an old cap with a new one, for example when it computes how many
-//! units may still enter.
+//! within one step agree. Otherwise a step could mix old and new caps, for example when it computes how many units may
+//! still enter.
 //!
 //! A change takes two steps. The setter first replaces the value. Then, under the mutex, it passes the newest value to
 //! the parts, even if another setter made that value. The replacement happens outside of the mutex because it may run

@@ -24,9 +24,9 @@ impl State {
     /// If the batch leads its turn, stops counting it as running and its worker as busy. Otherwise, stops counting the
     /// batch as granted.
     pub(super) fn end_run(&mut self, batch: &DispatchedBatch) {
-        // Only the first batch of a turn (`leads`) counts as running; the others count as granted until they are
+        // Only the first batch of a turn (`leads`) counts as running; the other batches count as granted until they are
         // settled here. Meanwhile the turn may have moved the worker's count to another stage, or to a later batch of
-        // the turn. So the counts to undo are those that the turn reports, not those of the dispatch.
+        // the turn. So this function undoes the counts that the turn reports, not the counts of the dispatch.
         let &DispatchedBatch { stage: first, units, soon, leads, .. } = batch;
         if leads {
             let alone = (first, units, false);

@@ -10,7 +10,7 @@
 //! line, and so all resources and keys. It is called only in a flow that drops units when it is full.
 //!
 //! # Why one mutex
-//! A grant checks several resources and the line of each, and takes all of them or none. For this, it needs one
+//! A grant checks several resources and the line of each, and takes all resources or none. For this, it needs one
 //! consistent view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder
 //! to prove correct.
 //!

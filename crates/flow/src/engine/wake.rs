@@ -191,7 +191,7 @@ mod tests {
     use crate::engine::stages::stage::StageSetup;
     use crate::policy::Batch;
 
-    /// A flow of stages that need nothing, the last one nearest to the exit; `true` marks a blocking stage.
+    /// A flow of stages that need nothing, the last stage nearest to the exit; `true` marks a blocking stage.
     fn flow(stages: &[bool]) -> State {
         let setup = |(number, &blocking): (usize, &bool)| StageSetup {
             name: number.to_string().into(),

@@ -46,7 +46,7 @@ pub(crate) struct DispatchedBatch {
     pub(crate) permits: GrantList,
     /// The room for the children of its units, if the stage splits them.
     pub(crate) brood: Option<Box<Brood>>,
-    /// Its worker's turn, if the batch may go on to further stages or share the turn with further batches.
+    /// The turn of its worker, if the batch may go on to further stages or share the turn with further batches.
     pub(crate) turn: Option<Arc<TurnSlot>>,
     /// The batch is the first of its worker's turn, and counts as one busy worker.
     pub(crate) leads: bool,
@@ -103,8 +103,8 @@ struct Batches {
 pub(crate) type Finished = (DispatchedBatch, Option<Settlement>);
 
 impl Batches {
-    /// Takes out the batches that have not begun, and those that await settlement. The turn's first batch stays as a
-    /// count, because the worker is still busy with the batch in hand.
+    /// Takes out the batches that have not begun, and the batches that await settlement. The turn's first batch stays
+    /// as a count, because the worker is still busy with the batch in hand.
     fn take_back(&mut self) -> (VecDeque<DispatchedBatch>, Vec<(DispatchedBatch, Settlement)>) {
         let mut unsettled = Vec::new();
         for (batch, settlement) in std::mem::take(&mut self.finished) {

@@ -45,8 +45,8 @@ pub(crate) enum Call {
 pub(crate) enum EntranceCall {
     #[default]
     None,
-    /// The first one, because it may enter.
+    /// The first submitter, because it may enter.
     Head,
-    /// All, because none will ever enter.
+    /// All submitters, because none will ever enter.
     All,
 }

@@ -52,8 +52,8 @@ impl Grants {
         })
     }
 
-    /// Makes all keys of a resource that `steps` need, so that the unit never keeps one of them alive while it waits
-    /// for another. If not all of them can be made now, makes none and returns `false`.
+    /// Makes all keys of a resource that `steps` need, so that the unit never keeps one key alive while it waits for
+    /// another. If not all keys can be made now, makes none and returns `false`.
     pub(crate) fn look_up_steps(
         &mut self,
         resource: u16,

@@ -94,7 +94,7 @@ impl Budget {
     }
 
     /// The part of the cap on units in flight that admission may fill. The other part is reserved for children. With
-    /// `n` stages that split, admission may fill `1 / (n + 1)` of the cap. Each of those stages, in order from the
+    /// `n` stages that split, admission may fill `1 / (n + 1)` of the cap. Each of these stages, in order from the
     /// entry, may fill the same amount in addition.
     #[inline]
     pub(crate) fn admission_cap(&self) -> u64 {
@@ -127,7 +127,7 @@ impl Budget {
         self.admission_cap().saturating_sub(self.active() + self.reserved.0)
     }
 
-    /// The number of children that the `nth` stage that splits may still bring out.
+    /// The number of children that the `nth` splitting stage may still bring out.
     pub(crate) fn room_for_children(&self, nth: u64) -> u64 {
         self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }

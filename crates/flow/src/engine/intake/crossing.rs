@@ -1,9 +1,9 @@
 //! Workers of one flow that wait for room in another.
 //!
-//! The proof against deadlock covers one flow. Two flows whose stages send to each other could fill each other: workers
-//! of each would wait for room that only workers of the other can make. A worker that begins such a wait therefore
-//! registers its own flow and the flow it waits for. A wait that would close a cycle is refused, and the sender gets
-//! its unit back.
+//! The proof against deadlock covers one flow. Two flows whose stages send to each other could fill each other. Then
+//! the workers of each flow would wait for room that only workers of the other flow can make. A worker that begins such
+//! a wait therefore registers its own flow and the flow it waits for. A wait that would close a cycle is refused, and
+//! the sender gets its unit back.
 //!
 //! A cycle is not yet a deadlock, because other workers of the two flows may still run. The engine refuses it
 //! nevertheless: timing decides which of the flows fill up, and a sender can retry with the unit it got back.

@@ -20,7 +20,7 @@
 //! waits for a free slot. Hundreds of senders may wait, and none of them is woken for a single slot. The worker that
 //! ends the attendance polls the ring even if it is empty, which wakes a sender if none is awake. (A mutex with a line
 //! of sleepers, in place of the ring, would wake a sender for each free slot, at a hundred times the cost.) The ring
-//! wakes its senders in the order in which they came, but the first to find a free slot takes it.
+//! wakes its senders in the order in which they came, but the first sender to find a free slot takes it.
 //!
 //! A sender whose unit has too many bytes for the gate waits for admission at the entrance. A submitter at the entrance
 //! enters after the units that were at the gate when it came, and before units that came later.
@@ -152,7 +152,7 @@ impl<In: Send> TypedGate<In> {
         self.far_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of waiting units, including those that senders are still putting in. The caller must hold the flow's
+    /// The number of waiting units, including units that senders are still putting in. The caller must hold the flow's
     /// mutex.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
@@ -195,8 +195,8 @@ impl<In: Send> FarEnd<In> {
     /// Takes up to `units` units at once.
     pub(crate) fn take_many(&mut self, units: usize) -> std::vec::Drain<'_, Sent<In>> {
         let FarEnd { receiver, taken, .. } = self;
-        // One call may return fewer units than the ring has: only those that the receiver has already seen. A
-        // disconnected ring counts as an empty one.
+        // One call may return fewer units than the ring has: only the units that the receiver has already seen. A
+        // disconnected ring counts as empty.
         while taken.len() < units && receiver.try_recv_many(taken, units - taken.len()).is_ok_and(|more| more > 0) {}
         taken.drain(..)
     }

@@ -124,7 +124,7 @@ impl Intake {
         behind <= self.left_the_gate && self.entrance.is_next(place)
     }
 
-    /// Whether no other submitter is ahead of the one at position `place` (`None`: a newcomer).
+    /// Whether no submitter is ahead of position `place` (`None`: a newcomer).
     pub(crate) fn is_next(&self, place: Option<u64>) -> bool {
         self.entrance.is_next(place)
     }

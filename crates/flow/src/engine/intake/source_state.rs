@@ -16,7 +16,7 @@ const PULL_GRACE_NS: u64 = 100_000_000;
 const MORE: u64 = 1024;
 
 pub(crate) struct SourceState {
-    /// The staging of the current puller, or of the last one.
+    /// The staging of the current puller, or of the last puller.
     staging: Arc<Staging>,
     /// The source may have more units, and the flow wants them.
     open: bool,
@@ -24,7 +24,7 @@ pub(crate) struct SourceState {
     /// The running mean of the source's time for a unit; 0 before the first unit.
     unit_ns: u64,
     last_pull_ns: u64,
-    /// The first number after those of the last pull.
+    /// The first number after the numbers of the last pull.
     next_id: u64,
     /// The listener has been told of the source's end, or will be at once.
     told: bool,

@@ -11,8 +11,8 @@ use super::entrance::{Entering, Wake};
 
 /// A flow with submitters at its entrance.
 pub(crate) trait Host: Send + Sync {
-    /// Removes the submitters at these positions from the line, because their wake-ups failed. Returns the next ones to
-    /// wake.
+    /// Removes the submitters at these positions from the line, because their wake-ups failed. Returns the next
+    /// submitters to wake.
     fn expel(&self, places: &[u64]) -> Entering;
 }
 
@@ -71,8 +71,8 @@ pub(crate) fn wake<H: Host + 'static>(flow: &Arc<H>, entering: Entering) {
     }
 }
 
-/// Runs the wake-ups. A submitter whose wake-up panics may never return, so it leaves the line, and the next one is
-/// woken.
+/// Runs the wake-ups. A submitter whose wake-up panics may never return, so it is removed from the line, and the next
+/// submitter is woken.
 fn wake_now(flow: &dyn Host, mut entering: Entering) {
     while !entering.is_empty() {
         let failed = entering.drain(..).filter_map(|(place, wake)| (!wake.wake()).then_some(place));

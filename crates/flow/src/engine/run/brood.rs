@@ -143,7 +143,7 @@ impl Brood {
         self.branches = branches;
     }
 
-    /// The number of children, including those that have gone on.
+    /// The number of children, including the children that have gone on.
     pub(crate) fn children(&self) -> u64 {
         self.born.len() as u64 + self.gone_on
     }

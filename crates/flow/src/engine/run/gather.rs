@@ -416,7 +416,7 @@ where
         }
         let mut group = self.begin(run.site.next_group());
         let before = if run.plain { 0 } else { cx.unit.look().bytes() };
-        // Cloning the key runs user code. It may panic, so it comes before the unit joins.
+        // Cloning the key runs user code. It may panic, so it happens before the unit joins.
         let held_key = key.clone();
         let mut unit = self.add(&mut group, row, cx, bytes)?;
         // From now on the unit's own weight counts for the group. In a chain, more bytes may still be charged to the

@@ -204,7 +204,7 @@ where
     B: Body<In>,
     X: Route<B::Out>,
 {
-    /// Runs units until the last one, or until one panics.
+    /// Runs units to the end of the batch, or until one panics.
     ///
     /// Plain units take the shortest path if the stage has one exit and the batch is timed as a whole. (It is timed as
     /// a whole if it has several short units; see `Run::time_each`.) All other units run one by one. A change to one
@@ -222,8 +222,8 @@ where
         }
     }
 
-    /// Runs plain units that all go to `to`, until the last one or until one fails, is left behind, or changes its
-    /// record. This is the shortest path through a stage.
+    /// Runs plain units that all go to `to`, up to the end of the batch, or until one fails, is left behind, or changes
+    /// its record. This is the shortest path through a stage.
     fn run_plain(&self, rows: &mut [Row], to: u16, run: &mut Run<'_>, progress: &mut Progress) {
         let site = run.site;
         let Some((row, _)) = rows.split_first() else { return };

@@ -76,7 +76,7 @@ pub(crate) struct StageState {
     workers: Workers,
     // The queue.
     waiting: Queue,
-    /// Granted batches; the last one may still be filling.
+    /// Granted batches; the last batch may still be filling.
     batches: VecDeque<GrantedBatch>,
     /// The number of units in `batches`, plus the units that `in_turns` counts.
     granted: usize,

@@ -246,7 +246,7 @@ impl Stages {
     }
 
     /// Two times: the time that one worker would need for everything that could run now in non-blocking stages, and the
-    /// time for one more unit that goes through all of them. The first time includes the expected next children of
+    /// time for one more unit that goes through all these stages. The first time includes the expected next children of
     /// units to be split.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
         let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -338,7 +338,7 @@ mod tests {
     use crate::engine::timers::Timers;
     use crate::policy::Batch;
 
-    /// Stages in a line, the last one nearest to the exit, with batches of two units.
+    /// Stages in sequence, the last stage nearest to the exit, with batches of two units.
     fn line(floors: &[usize]) -> Stages {
         line_with_splits(floors, &[])
     }

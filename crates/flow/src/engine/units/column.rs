@@ -8,7 +8,7 @@
 //! **Ownership.** A [`Row`] can be neither copied nor cloned, and the engine makes exactly one for each number. The
 //! owner of the `Row` owns the unit, so access to a cell needs no lock and no atomic operation. A row changes owners
 //! under the flow's mutex, through a `Staging` (by release and acquire), or under the lock of a worker's turn
-//! (`crew/turn_slot`). Each of these orders all accesses to the row's cells.
+//! (`crew/turn_slot`). Each of these three mechanisms orders all accesses to the row's cells.
 //!
 //! **Growth.** A column is a list of buckets that double in size. Each bucket is allocated when its first row is used,
 //! and a cell never moves. Each access costs one acquire load (a plain load on x86-64) and some arithmetic.

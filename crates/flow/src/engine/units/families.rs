@@ -4,8 +4,8 @@
 //! children have ended, so the number stays valid. Then the parent leaves the flow, which may end the wait of its own
 //! parent.
 //!
-//! A child may hold a group of its family open (see `groups`). When a parent waits only for such children, their groups
-//! have all their members.
+//! A child may hold a group of its family open (see `groups`). When a parent waits only for such children, all members
+//! of their groups have come.
 
 use rustc_hash::FxHashMap;
 

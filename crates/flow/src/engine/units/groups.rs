@@ -58,7 +58,7 @@ pub(crate) struct Holder {
     pub(crate) bytes: u64,
 }
 
-/// A resting holder's position among the others: first by whether its group is by family, then by stage and age.
+/// A resting holder's position in the order of holders: first by whether its group is by family, then by stage and age.
 type Place = (bool, u16, u64);
 
 #[derive(Default)]
@@ -78,7 +78,7 @@ struct Group {
 pub(crate) struct Groups {
     groups: FxHashMap<u64, Group>,
     places: BTreeMap<Place, u64>,
-    /// The bytes of those groups whose holders rest and that may be closed early.
+    /// The bytes of all groups that may be closed early and whose holders rest.
     bytes: u64,
     /// The number of holders that have ever come to rest.
     came: u64,
@@ -91,7 +91,7 @@ impl Groups {
         self.places.len() as u64
     }
 
-    /// The bytes of those groups whose holders rest and that may be closed early.
+    /// The bytes of all groups that may be closed early and whose holders rest.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

@@ -13,7 +13,7 @@ const MAX_ROWS: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Pocket {
-    /// Free rows; the one used last is at the end.
+    /// Free rows; the row used last is at the end.
     rows: Vec<Row>,
     spares: Spares,
 }

@@ -31,7 +31,7 @@ pub(crate) struct Record {
     is_reserved: bool,
     /// A ticket for the unit's result may exist.
     ticketed: bool,
-    /// The unit that this one was split from.
+    /// The unit that was split into this unit and its siblings.
     parent: Option<Parent>,
     needs: Option<Box<Needs>>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Record {
 pub(crate) struct Parent {
     /// The number of the parent's row. The parent keeps the row until its last child has left.
     pub(crate) row: u32,
-    /// The parent's number as a unit.
+    /// The parent's unit number.
     pub(crate) id: u64,
     /// The number of the child's ancestors.
     pub(crate) depth: NonZeroU32,
@@ -158,7 +158,7 @@ impl Record {
         self.ticketed = ticketed;
     }
 
-    /// The unit that this one was split from.
+    /// The unit that was split into this unit and its siblings.
     #[inline]
     pub(crate) fn parent(&self) -> Option<Parent> {
         self.parent
