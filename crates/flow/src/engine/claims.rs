@@ -78,7 +78,7 @@ pub(crate) type GrantList = SmallVec<[Grant; 2]>;
 pub(crate) struct Step {
     pub(crate) resource: u16,
     pub(crate) key: Option<Box<str>>,
-    /// The instance. For a need with a key, it is known once the key is looked up; otherwise, from the start.
+    /// The need's instance; `None` until the key is looked up. A need without a key has an instance from the start.
     pub(crate) instance: Option<InstanceId>,
     pub(crate) until: u16,
     pub(crate) for_batch: bool,

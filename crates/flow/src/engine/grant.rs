@@ -14,8 +14,9 @@
 //! A unit with several needs could forever miss the moments at which all its needs are free: `a` may be free only while
 //! `b` is not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the
 //! next wake-up. It takes one need after the other along the flow's resource order, keeps what it has, and waits in
-//! each line. (The resource order is a topological order of "holds a, asks for b", which the build proved to exist.)
-//! Hence a unit waits in line at most `MAX_BOUNCES + 1 + needs` times, and each line is first come, first served.
+//! each line. (The resource order is a topological order of the pairs "holds a, asks for b". The build has proved that
+//! it exists.) Hence a unit waits in line at most `MAX_BOUNCES + 1 + needs` times, and each line is first come, first
+//! served.
 //!
 //! # Why nothing deadlocks
 //! There is one order of resources such that a unit that holds one resource waits only for later resources:
@@ -81,8 +82,8 @@ impl State {
     /// Grants everything that can be granted, and admits pulled units as long as there is room.
     pub(super) fn grant_all(&mut self, now: u64) {
         // The order is deliberate. A unit in line for a resource precedes a unit in line for a key, and both precede a
-        // newcomer from a queue. Seats, memory, room for children and the source come last, because the earlier steps
-        // may use up what these would grant.
+        // newcomer from a queue. Seats, memory, room for children and the source come last, because they may grant only
+        // what the earlier steps have left over.
         loop {
             if let Some(instance) = self.grants.next_to_serve() {
                 self.serve(instance, now);

@@ -14,12 +14,12 @@ pub(crate) const PULL_NS: u64 = 100_000;
 /// A worker whose batch ends within this time is expected back soon, and attends the gate until then.
 pub(crate) const SOON_NS: u64 = 200_000;
 
-/// The time for which the scheduler relies on workers that are expected soon, before it wakes others in their stead.
+/// The time for which the scheduler relies on workers that are expected soon, before it wakes other workers instead.
 pub(crate) const WATCH_NS: u64 = 1_000_000;
 
 /// A turn or a pull that has taken this long counts as held up. It is 20 times the intended duration of a pull, and 100
 /// times the intended duration of a turn's batches in their first stage. A healthy turn whose batches go on through
-/// further stages may last as long, too. Such a turn loses the batches that it has not begun, and other workers can
+/// further stages may last this long, too. Such a turn loses the batches that it has not begun, and other workers can
 /// take them.
 pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 

@@ -107,8 +107,8 @@ impl State {
 
     // ---- sleepers -------------------------------------------------------------------------------------
 
-    /// Counts the calling thread as asleep. Returns whether it should poll for work first. One polling thread is
-    /// enough, and it polls only if another worker is expected.
+    /// Counts the calling thread as asleep. Returns whether the thread should poll for work first. One polling thread
+    /// is enough, and a thread polls only if another worker is expected.
     pub(super) fn fall_asleep(&mut self, post: Post, now: u64) -> bool {
         self.crew.watch_sooner(&mut self.timers, now);
         let is_expected = post == Post::Shared && self.crew.expects_one_soon();
@@ -173,7 +173,7 @@ impl State {
         self.crew.spawn_failed(post, &mut self.timers, now);
     }
 
-    /// The time of the next timer, which the timekeeper is about to sleep for.
+    /// The time of the next timer. The timekeeper is about to sleep until then.
     pub(super) fn sleep_clock(&mut self) -> u64 {
         let next = self.timers.next_at();
         self.crew.set_clock_until(next);

@@ -33,8 +33,8 @@ impl Grants {
         }
     }
 
-    /// Takes an amount that [`is_free`](Self::is_free) has approved. Tokens of a rate are spent and not held, so there
-    /// the result is `None`.
+    /// Takes an amount that [`is_free`](Self::is_free) has approved. Tokens of a rate are spent and not held, so for a
+    /// rate the result is `None`.
     pub(crate) fn take(&mut self, grant: Grant, timers: &mut Timers, now: u64) -> Option<Grant> {
         let instance = &mut self.instances[grant.instance as usize];
         let resource = &mut self.resources[usize::from(instance.resource)];

@@ -5,10 +5,10 @@
 //!
 //! The wait could be long if no unit runs, because the units in flight pause between attempts, wait for tokens of a
 //! rate, or wait for their batch to fill. While no unit runs, the first unit in line may therefore exceed the budget
-//! after it has waited for [`MEMORY_PATIENCE_NS`]. The next unit may exceed it when the flow is within the budget
-//! again, or another [`MEMORY_PATIENCE_NS`] later, because the first unit could wait for something that the next unit
-//! holds. If nothing else in the flow can ever move, the first unit goes on at once, because only a unit that finishes
-//! frees memory.
+//! after it has waited for [`MEMORY_PATIENCE_NS`]. The next unit may exceed the budget when the flow is within the
+//! budget again, or another [`MEMORY_PATIENCE_NS`] later, because the first unit could wait for something that the next
+//! unit holds. If nothing else in the flow can ever move, the first unit goes on at once, because only a unit that
+//! finishes frees memory.
 //!
 //! A unit that has gone on beyond the budget may grow again in a later stage. It then returns to the front of the line,
 //! so no other unit exceeds the budget before it.

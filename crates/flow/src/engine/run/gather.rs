@@ -219,8 +219,8 @@ where
         })
     }
 
-    /// Ends the run of a unit that joins no group, because the flow was abandoned, the unit holds a group open, or it
-    /// was refused.
+    /// Ends the run of a unit that joins no group, because the flow was abandoned, the unit holds a group open, or the
+    /// unit was refused.
     fn run_without_key<'s>(&'s self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'s, G, K, Out>) -> Option<Ended> {
         if run.site.is_abandoned() {
             at.leave();
@@ -419,8 +419,8 @@ where
         // Cloning the key runs user code. It may panic, so it happens before the unit joins.
         let held_key = key.clone();
         let mut unit = self.add(&mut group, row, cx, bytes)?;
-        // From now on the unit's own weight counts for the group. In a chain, more bytes may still be charged to the
-        // unit.
+        // From now on, the unit's own weight counts as the group's weight. In a chain, more bytes may still be charged
+        // to the unit.
         if !run.plain || unit.is_touched() {
             group.told_bytes = unit.look().next_bytes(None, before);
             unit.set_next_bytes(group.told_bytes);
