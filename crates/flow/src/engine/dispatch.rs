@@ -38,8 +38,8 @@ impl State {
         let taken = self.stages.busy_beyond_floors() + self.intake.pulls_in_place();
         let spare = taken < self.crew.shared_workers();
         let choice = self.stages.choose(spare, now);
-        // A stage that splits units is treated like a source: it runs before the workers run out of work, unless a
-        // batch of another stage has waited too long.
+        // A stage that splits units is treated like a source: it runs before the workers run out of work. But a batch
+        // of another stage that has waited too long comes first.
         let has_priority = !spare || choice.below_floor || choice.passed_over_ns > PATIENCE_NS;
         let has_room = |nth| self.intake.budget().is_half_free(nth);
         let ahead = || self.stages.choose_split(self.crew.shared_workers(), has_room, now);
@@ -70,8 +70,9 @@ impl State {
         backlog.saturating_add(source.map_or(0, |source| source.backlog_ns(in_flow)))
     }
 
-    /// Gives the stage's first batch to a free worker (`leads`), or to a worker that already has batches of this stage
-    /// and runs one more in the same turn. A batch that does not lead counts as granted until it is settled.
+    /// Gives the stage's first batch to a worker. If the batch `leads`, the worker is free. If not, the worker already
+    /// has batches of this stage and runs one more in the same turn; such a batch counts as granted until it is
+    /// settled.
     pub(super) fn dispatch(
         &mut self,
         stage: u16,

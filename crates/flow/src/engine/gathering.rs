@@ -13,8 +13,8 @@
 //! To see why, assume that all groups were by family. Then all children of the deepest waiting parent would be holders
 //! of its family's groups, so these groups would have all their members, and would be closed already.
 //!
-//! `close_if_stuck` then closes a group that is not by family in two cases: the flow has ended, so the group has all
-//! its members; or other units need the group's room.
+//! `close_if_stuck` then closes a group that is not by family in two cases. Either the flow has ended, so the group has
+//! all its members; or other units need the group's room.
 
 use super::state::State;
 use super::timers::TimerAction;

@@ -298,8 +298,8 @@ impl State {
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
-    /// Releases what a unit must no longer hold when it moves from `stage` to `next`: the grants that end with `stage`,
-    /// and the slots in the queues of stages that the unit does not go to.
+    /// Releases what a unit must no longer hold when it moves from `stage` to `next`. These are the grants that end
+    /// with `stage`, and the slots in the queues of stages that the unit does not go to.
     fn release_passed(&mut self, row: &mut Row, stage: u16, next: u16, now: u64) {
         let State { units, stages, grants, timers, .. } = self;
         let state = stages.at(stage);

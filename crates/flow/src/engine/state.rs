@@ -1,8 +1,8 @@
 //! The scheduler's state: everything behind the flow's one mutex.
 //!
 //! The state is a plain state machine that knows neither threads nor clocks. Every method takes the time as an
-//! argument, so tests drive it step by step. The state only composes its parts: each part keeps its fields private, and
-//! the steps on a unit's path (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) call the methods of several
+//! argument, so tests drive it step by step. The state only composes its parts, and each part keeps its fields private.
+//! The steps on a unit's path (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) call the methods of several
 //! parts.
 //!
 //! Each step costs O(units it moves + stages), however many units wait elsewhere. A unit that leaves the middle of a
@@ -14,9 +14,9 @@
 //! consistent view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder
 //! to prove correct.
 //!
-//! The mutex is therefore taken rarely, once for a turn of several batches through several stages, and little happens
-//! under it: rows change owners, and no payload is touched. The cost becomes visible if a stage's units take a
-//! microsecond and must run in batches of one.
+//! The mutex is therefore taken rarely, once for a turn of several batches through several stages. Little happens under
+//! it: rows change owners, and no payload is touched. The cost becomes visible if a stage's units take a microsecond
+//! and must run in batches of one.
 
 use std::sync::Arc;
 

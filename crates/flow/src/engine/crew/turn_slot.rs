@@ -6,8 +6,8 @@
 //! stage. Where this is likely, the worker keeps the batch and goes on, so it takes the flow's mutex only once for the
 //! whole chain.
 //!
-//! The next stage must be *open*: its units need nothing, it does not block, its ceiling admits all workers, and the
-//! batch is not larger than the stage's own batches. The units must hold nothing, and must not weigh more than the
+//! The next stage must be *open*: its units need nothing, it does not block, and its ceiling admits all workers. The
+//! batch must not be larger than the stage's own batches. Its units must hold nothing, and must not weigh more than the
 //! bytes already charged to them. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most. Then the
 //! scheduler decides again. So it can respect floors and patience, and a chain overtakes the units in queues for no
 //! longer than that.
@@ -77,8 +77,8 @@ pub(crate) struct TurnSlot {
     /// The number of the stage whose counts include the worker and its units, plus one; 0 without a turn. This field
     /// and `units` are used under the mutex only.
     counted: AtomicU16,
-    /// The number of the turn's units that count as running: the units of the first batch or, once the first batch is
-    /// settled, of the batch in hand.
+    /// The number of the turn's units that count as running. These are the units of the first batch or, once the first
+    /// batch is settled, of the batch in hand.
     units: AtomicU32,
     /// Whether `units` counts the batch in hand. Used under the mutex only.
     of_one_in_hand: AtomicBool,
@@ -167,8 +167,8 @@ impl TurnSlot {
         self.counted.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Ends the worker's turn. Returns the stage whose counts include the worker, the number of units that count as
-    /// running there, and whether these are the units of a batch that does not lead.
+    /// Ends the worker's turn. Returns the stage whose counts include the worker, and the number of units that count as
+    /// running there. The flag says whether these units belong to a batch that does not lead.
     pub(crate) fn end(&self) -> Option<(u16, usize, bool)> {
         let stage = self.counted();
         self.counted.store(0, Ordering::Relaxed);

@@ -19,8 +19,8 @@ pub(crate) struct LineSight<'a> {
     pub(crate) oldest_ns: Option<u64>,
     /// The first units in line: row, stage, amount, and the time at which each began to wait.
     pub(crate) first: Vec<(&'a Row, u16, u64, u64)>,
-    /// The time at which a rate will have enough tokens for the first unit in line; if no unit waits, the time at which
-    /// it has one token.
+    /// The time at which a rate will have enough tokens for the first unit in line. If no unit waits, the time at which
+    /// the rate has one token.
     pub(crate) ready_ns: Option<u64>,
 }
 

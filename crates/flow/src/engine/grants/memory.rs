@@ -6,9 +6,9 @@
 //! The wait could be long if no unit runs, because the units in flight pause between attempts, wait for tokens of a
 //! rate, or wait for their batch to fill. While no unit runs, the first unit in line may therefore exceed the budget
 //! after it has waited for [`MEMORY_PATIENCE_NS`]. The next unit may exceed the budget when the flow is within the
-//! budget again, or another [`MEMORY_PATIENCE_NS`] later, because the first unit could wait for something that the next
-//! unit holds. If nothing else in the flow can ever move, the first unit goes on at once, because only a unit that
-//! finishes frees memory.
+//! budget again, or another [`MEMORY_PATIENCE_NS`] later. It does not wait longer, because the first unit could itself
+//! wait for something that the next unit holds. If nothing else in the flow can ever move, the first unit goes on at
+//! once, because only a unit that finishes frees memory.
 //!
 //! A unit that has gone on beyond the budget may grow again in a later stage. It then returns to the front of the line,
 //! so no other unit exceeds the budget before it.
@@ -59,8 +59,8 @@ impl MemoryLine {
     }
 
     /// Puts a cancelled unit at the end of the line; puts the unit that went on beyond the budget at the front. The
-    /// unit's wait begins `now`, or at a time close to `now` that keeps the line sorted: workers read the clock before
-    /// they lock the mutex, so times may arrive out of order.
+    /// unit's wait begins `now`, or at a time close to `now` that keeps the line sorted. Times may arrive out of order,
+    /// because workers read the clock before they lock the mutex.
     pub(crate) fn park(&mut self, mut waiter: MemoryWaiter, timers: &mut Timers, now: u64) {
         if self.exceeding == Some(waiter.unit) {
             waiter.since_ns = self.line.front().map_or(now, |first| now.min(first.since_ns));

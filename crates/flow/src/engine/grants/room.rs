@@ -3,7 +3,7 @@
 //! A unit waits before it asks for the needs of its stage, so it holds nothing meanwhile. The deepest unit comes first,
 //! whichever stage splits it, because work that has begun should finish first. A tree that is split level by level then
 //! keeps one path in flight instead of one whole level. Among units of equal depth, a unit that has begun to split
-//! comes before one that has not, so only a few units are in the middle of a split at a time. If nothing else in the
+//! comes before a unit that has not. So only a few units are in the middle of a split at a time. If nothing else in the
 //! flow can ever move, the first unit brings out one child beyond the caps. The flow then exceeds the caps by at most
 //! one unit for each level.
 

@@ -107,8 +107,9 @@ impl Entrance {
         }
     }
 
-    /// Whether to wake the head of the line: it has not been woken yet, all units ahead of it are among the `left`
-    /// units that have left the gate, and `may_enter(bytes, is_unticketed)` agrees.
+    /// Whether to wake the head of the line. The head must not have been woken yet, all units ahead of it must have
+    /// left the gate, and `may_enter(bytes, is_unticketed)` must agree. `left` is the number of units that have left
+    /// the gate.
     #[inline]
     pub(crate) fn head_may_enter(&self, left: u64, may_enter: impl FnOnce(u64, bool) -> bool) -> bool {
         self.line.first_key_value().is_some_and(|(_, head)| {

@@ -1,12 +1,12 @@
 //! The gate before admission: a ring of units that were sent while a worker was expected soon.
 //!
 //! Admitting one unit at a time would take the flow's mutex once per unit. So while the gate is *attended*,
-//! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring, and the next worker that finishes a
+//! [`send`](crate::service::Submitter::send) only puts a unit into the gate's ring. The next worker that finishes a
 //! batch admits all units at the gate. The gate is attended while at least one shared worker has just been woken, or
-//! runs a batch that should end within [`SOON_NS`](crate::engine::pace::SOON_NS), judged by the slowest recent unit of
-//! its stage. If that worker takes longer after all, or goes on through further stages in a chain, the timekeeper
-//! admits the units at the gate. A flow of long units never uses the gate, because the cost of the mutex does not
-//! matter there.
+//! runs a batch that should end within [`SOON_NS`](crate::engine::pace::SOON_NS). The expected end is computed from the
+//! slowest recent unit of the batch's stage. If that worker takes longer after all, or goes on through further stages
+//! in a chain, the timekeeper admits the units at the gate. A flow of long units never uses the gate, because the cost
+//! of the mutex does not matter there.
 //!
 //! No unit is left behind. The sender puts its unit into the gate and *then* checks whether the gate is still attended.
 //! A worker that ends the attendance publishes this end and *then* checks the gate. Each side has a full fence between

@@ -1,15 +1,15 @@
 //! The source of a flow's own units. It is farther from the exit than every stage.
 //!
 //! Shared workers pull units from the source themselves, when no unit in flight needs them more. A worker then goes on
-//! with the units it has just made, while they are in its core's cache, and the flow needs no threads other than its
+//! with the units it has just pulled, while they are in its core's cache. The flow needs no threads other than its
 //! workers. One worker pulls at a time. It pulls a chunk that takes about [`PULL_NS`](crate::engine::pace::PULL_NS)
 //! into rows that were taken for it beforehand. The rows are admitted under the flow's mutex when the chunk is done.
 //!
 //! A source may block at any unit. Units pulled earlier must not wait for the blocked pull, and the pull must not keep
 //! a worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can admit them.
 //! When a pull takes longer than [`TURN_LASTS_NS`](crate::engine::pace::TURN_LASTS_NS) (see `source_state`), another
-//! worker gets the puller's slot, and the puller is told to [hurry](Staging::hurry): from then on it ends its pull
-//! after each unit.
+//! worker gets the puller's slot. The puller is told to [hurry](Staging::hurry): it must end its pull after the current
+//! unit.
 //!
 //! When all workers are busy with long units, an additional thread pulls, so that the other stages do not starve.
 //!
@@ -57,8 +57,8 @@ pub(crate) enum PullEnd {
 
 /// A source, with its types erased.
 pub(crate) trait Source: Send {
-    /// Fills `rows` with units, from the last row on, and pushes them to the staging, until no row is left, the units
-    /// weigh `max_bytes`, or the puller should hurry. Returns `false` if the source is exhausted.
+    /// Fills `rows` with units, from the last row on, and pushes the filled rows to the staging. Stops when no row is
+    /// left, the units weigh `max_bytes`, or the puller should hurry. Returns `false` if the source is exhausted.
     fn pull(&mut self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> bool;
 }
 

@@ -2,10 +2,10 @@
 //! one.
 //!
 //! When a payload grows, its worker must take the flow's mutex, which costs as much as a short unit's whole run. The
-//! units of a batch are alike, so the first growth in a batch also asks for bytes for the other units, provided that
-//! half of the budget is free. The bytes of an advance count as in use for all other requests, so the byte budget
-//! remains a hard cap. The unused bytes are released when the batch is settled, or earlier if a unit of the batch would
-//! otherwise have to wait.
+//! units of a batch are alike, so the first growth in a batch also asks for bytes for the other units, if half of the
+//! budget is free. The bytes of an advance count as in use for all other requests, so the byte budget remains a hard
+//! cap. The unused bytes are released when the batch is settled, or earlier if a unit of the batch would otherwise have
+//! to wait.
 
 use std::cell::Cell;
 

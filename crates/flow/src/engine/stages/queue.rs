@@ -128,8 +128,8 @@ impl Queue {
     }
 
     /// Passes the units to `see`, from the last to the first. `see` gets the arrival time of each unit and two indices,
-    /// both counted from the end: the index of the unit's [`Arrival`] in the queue, and the index of the unit in this
-    /// arrival.
+    /// both counted from the end. The first is the index of the unit's [`Arrival`] in the queue; the second is the
+    /// index of the unit in this arrival.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize, usize)) {
         let arrival = |run: usize| &self.arrivals[self.arrivals.len() - 1 - run];
         let len = |run: usize| arrival(run).rows.len();

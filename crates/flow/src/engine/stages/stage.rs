@@ -362,7 +362,7 @@ impl StageState {
     }
 
     /// The resource that holds up the stage's queue. If all units have the same needs, the units in the queue wait for
-    /// the same resource as the units in line, and join its line when a worker could run them.
+    /// the same resource as the units in line. They join its line when a worker could run them.
     pub(crate) fn queues_for(&self) -> Option<usize> {
         let is_held_up = !self.dynamic && self.parked.for_resources() > 0;
         if is_held_up { self.parked.longest() } else { None }

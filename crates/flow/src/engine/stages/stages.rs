@@ -145,8 +145,8 @@ impl Stages {
         Some(stage)
     }
 
-    /// The number of workers that run the stage now or could begin to run it: the workers in it, the free part of its
-    /// floor, and the shared workers that no stage keeps busy.
+    /// The number of workers that run the stage now or could begin to run it. These are the workers in the stage, the
+    /// free part of its floor, and the shared workers that no stage keeps busy.
     pub(crate) fn workers_for(&self, stage: u16, shared_workers: usize) -> usize {
         self.at(stage).workers_beside(self.idle_workers(shared_workers))
     }
@@ -245,9 +245,9 @@ impl Stages {
         self.splitting.iter().find(may_split).copied().filter(|_| self.run_low(workers))
     }
 
-    /// Two times: the time that one worker would need for everything that could run now in non-blocking stages, and the
-    /// time for one more unit that goes through all these stages. The first time includes the expected next children of
-    /// units to be split.
+    /// The times that one worker would need for two things: first, for everything that could run now in non-blocking
+    /// stages; second, for one more unit that goes through all these stages. The first time includes the children that
+    /// units to be split are expected to bring out next.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
         let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);
         for stage in self.list.iter().filter(|stage| !stage.is_blocking()) {

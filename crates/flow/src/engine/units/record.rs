@@ -117,9 +117,9 @@ impl Record {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
-    /// The unit's weight in its next stage. This is `says`, if the next stage computes a weight; otherwise the weight
-    /// to which the unit has grown in this stage; and if it has not grown, its weight in this stage. `before` is the
-    /// weight charged to the unit when it began to run.
+    /// The unit's weight in its next stage. If the next stage computes a weight, this is `says`. Otherwise it is the
+    /// weight to which the unit has grown or, if it has not grown, its weight in this stage. `before` is the weight
+    /// charged to the unit when it began to run.
     #[inline]
     pub(crate) fn next_bytes(&self, says: Option<u64>, before: u64) -> u64 {
         says.unwrap_or(if self.bytes == before && !self.is_reserved { self.base_bytes } else { self.bytes })

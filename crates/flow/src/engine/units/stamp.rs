@@ -1,8 +1,8 @@
 //! The stamp of a unit: its number, and the time from which its latency counts.
 //!
-//! The latency of a unit counts from its admission. For a child, it counts from the beginning of the parent's run; for
-//! a pulled unit, from the beginning of its pull. But if the pull lasted long, or there was no room for all units of
-//! the pull, the latency of a pulled unit counts from its admission, too (see `pulling`).
+//! The latency of a unit counts from its admission, with two exceptions. The latency of a child counts from the
+//! beginning of its parent's run. The latency of a pulled unit counts from the beginning of its pull, unless the pull
+//! lasted long or there was no room for all its units (see `pulling`).
 
 use std::num::NonZeroU64;
 

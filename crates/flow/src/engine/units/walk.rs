@@ -11,9 +11,9 @@ use std::ops::Range;
 use super::column::Row;
 use crate::engine::claims::{GrantList, InstanceId};
 
-/// The position of a walk: the index of the current list, the number of finished runs in this list, and the number of
-/// finished units in the next run. A run is a part of a list, such as one arrival of a queue. In a list without runs,
-/// the second number counts finished units.
+/// The position of a walk: the index of the current list, the number of finished runs in it, and the number of finished
+/// units in the next run. A run is a part of a list, such as one arrival of a queue. In a list without runs, the second
+/// number counts finished units.
 pub(crate) type WalkedTo = (usize, usize, usize);
 
 /// Each step walks a map from its beginning to find its position. To keep the number of steps small, a step sees at

@@ -42,8 +42,8 @@ impl StageState {
     }
 
     /// The size of the largest batch that may come to this stage in a chain. It is 0 unless all workers may enter the
-    /// stage and its units need nothing. If the flow sets no batch size, only the time that the batch takes matters, so
-    /// that a batch sized for the previous stage need not be split.
+    /// stage and its units need nothing. If the flow sets no batch size, only the time that the batch takes matters. So
+    /// a batch sized for the previous stage need not be split.
     pub(in crate::engine::stages) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
             && self.splits.is_none()
@@ -176,8 +176,8 @@ impl StageState {
         })
     }
 
-    /// Takes the first batch, for a free worker (`leads`) or for a worker that already has batches of this stage and
-    /// runs one more in the same turn. A batch that does not lead counts as granted until it is settled.
+    /// Takes the first batch for a worker. If the batch `leads`, the worker is free. If not, the worker already has
+    /// batches of this stage and runs one more in the same turn; such a batch counts as granted until it is settled.
     pub(crate) fn take_batch(&mut self, leads: bool, now: u64) -> Option<TakenBatch> {
         /// Below this mean, reading the clock for each unit would take a good part of the measured time.
         const WORTH_TIMING_NS: u64 = 2_000;
