@@ -135,8 +135,8 @@ impl State {
     }
 
     /// Grants further units of the stage's queue after a worker has taken batches. A turn may take more units than the
-    /// worker had seats, which frees seats for other units. This worker grants them, because no other thread might come
-    /// soon.
+    /// worker had seats, which frees seats for other units. This worker grants these units, because no other thread
+    /// might do so soon.
     #[inline]
     pub(super) fn grant_behind(&mut self, stage: u16, now: u64) {
         if self.stages.at(stage).has_waiting() {
@@ -159,7 +159,7 @@ impl State {
             for (mut batch, mut settlement) in finished {
                 self.settle_units(&mut batch, &mut settlement, now);
                 if batch.leads {
-                    // The worker stays busy. From now on it counts for the batch that it now runs.
+                    // The worker stays busy. From now on, it is counted with the batch that it now runs.
                     let settled = turn.count_one_in_hand(units_in_hand);
                     self.stages.at_mut(counted).exchange_running(settled, units_in_hand);
                     self.stages.at_mut(batch.stage).end_in_turn(units_in_hand);

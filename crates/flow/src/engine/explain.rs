@@ -113,7 +113,7 @@ impl PayloadSearch {
 // ---- a unit -------------------------------------------------------------------------------------------
 
 impl State {
-    /// Passes each unit that no worker has in hand to `see`, in the order of the units' path through the flow.
+    /// Passes to `see` each unit that no worker has in hand, in the order of the units' path through the flow.
     fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         // A unit moves from a timer or the line for bytes to a queue, from a queue to a line, and from a line to a
         // granted batch. Units that have done their own work and only wait for other units come last.

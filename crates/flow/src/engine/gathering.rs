@@ -22,7 +22,7 @@ use super::units::column::Row;
 use super::units::groups::{GroupNote, GroupRules, Holder};
 
 impl State {
-    /// Puts a unit that has opened a group to rest until the group is closed.
+    /// Begins the rest of a unit that has opened a group. The rest ends when the group is closed.
     pub(super) fn rest(&mut self, mut row: Row, stage: u16, number: u64, now: u64) {
         self.release_where(&mut row, now, |_| true);
         let record = self.units.record(&mut row);

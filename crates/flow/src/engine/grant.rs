@@ -19,7 +19,7 @@
 //! served.
 //!
 //! # Why nothing deadlocks
-//! There is one order of resources such that a unit that holds one resource waits only for later resources:
+//! All resources have one order, and a unit that holds a resource waits only for resources later in this order:
 //! 1. Within one grant, a waiting unit holds nothing or, if it acquires in order, only earlier resources.
 //! 2. A unit may hold a resource over several stages (`until`) while a later stage asks for more. The build follows
 //!    every path through the stages, collects each pair "holds a, asks for b", and refuses the flow if these pairs form
@@ -35,7 +35,7 @@
 //! what it holds. Bytes come last in the order and have a rule of their own (see `grants/memory`).
 //!
 //! This proof does not cover waits inside a stage's own code. [`Submitter`](crate::service::Submitter) says which of
-//! them the engine refuses, and which it forbids without detecting them.
+//! these waits the engine refuses, and which are forbidden but not detected.
 
 use super::claims::{GrantList, InstanceId, Want, Wants};
 use super::grants::instance::Party;
@@ -207,7 +207,7 @@ impl State {
             Ok(()) => return self.join_batch(row, stage, now),
             Err(lack) => lack,
         };
-        // Only a unit that was woken counts a bounce; a newcomer has not waited yet.
+        // A bounce is counted only for a unit that was woken; a newcomer has not waited yet.
         if woken != Woken::No && self.has_bounced(&mut row) {
             if let Lack::Need(want) = lack {
                 self.grants.drop_user(want.instance, &mut self.timers, now);
@@ -228,7 +228,7 @@ impl State {
     }
 
     /// Counts a wake-up after which the unit still lacks something. Returns whether there were more than
-    /// [`MAX_BOUNCES`].
+    /// [`MAX_BOUNCES`] such wake-ups.
     fn has_bounced(&mut self, row: &mut Row) -> bool {
         self.units.record(row).count_bounce() > MAX_BOUNCES
     }

@@ -151,7 +151,7 @@ impl State {
         if source.is_pulling() { source.is_in_place() } else { !self.crew.is_stalled() && self.can_pull() }
     }
 
-    /// Sets a timer at which the timekeeper checks that workers still come to pull the source.
+    /// Sets a timer at which the timekeeper checks whether workers still come to pull the source.
     pub(super) fn watch_source(&mut self, now: u64) {
         self.crew.watch_source(self.intake.is_pulling(), &mut self.timers, now);
     }

@@ -43,7 +43,7 @@ impl State {
         self.grants.room_mut().wait(row, stage, depth, begun, now);
     }
 
-    /// Lets the first unit in the line for room go on, if it may. Returns whether it does.
+    /// Lets the first unit in the line for room go on, if it may. Returns whether the unit goes on.
     #[inline]
     pub(super) fn serve_room(&mut self, now: u64) -> bool {
         if self.grants.room().is_empty() {

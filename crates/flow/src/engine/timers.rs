@@ -83,12 +83,12 @@ impl Timers {
         self.paused
     }
 
-    /// Whether a timer will bring a unit, or bring tokens or keys to one.
+    /// Whether a timer will end a unit's pause, or bring tokens or keys to waiting units.
     pub(crate) fn brings_work(&self) -> bool {
         self.paused > 0 || self.supplies > 0
     }
 
-    /// Passes the units that pause to `see`.
+    /// Passes to `see` the units that pause.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_list(self.heap.len());
         for Reverse(timer) in self.heap.iter().skip(part.start).take(part.len()) {

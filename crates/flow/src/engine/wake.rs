@@ -72,7 +72,7 @@ impl State {
             && self.intake.pulls_in_place() == 0
     }
 
-    /// Records the planned wake-ups, and completes the plan with what it takes out of the state.
+    /// Records the planned wake-ups in the state, and fills in the remaining fields of the plan.
     pub(super) fn mark(&mut self, wakeups: &mut Wakeups) {
         for &(post, call) in &wakeups.workers {
             let threads = self.crew.threads_mut(post);

@@ -177,7 +177,7 @@ impl Crew {
         self.watch.bring_forward(timers, now);
     }
 
-    /// Sets a timer at which the timekeeper checks that workers still come to pull the source.
+    /// Sets a timer at which the timekeeper checks whether workers still come to pull the source.
     pub(crate) fn watch_source(&mut self, pulling: bool, timers: &mut Timers, now: u64) {
         self.watch.set(if pulling { WATCH_NS } else { STALL_NS }, timers, now);
     }

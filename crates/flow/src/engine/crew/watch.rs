@@ -1,5 +1,5 @@
-//! The watch: a timer at which the timekeeper checks that the workers expected back soon have returned. Without it, one
-//! unit that takes much longer than the units before it would hold up work that sleeping workers could do.
+//! The watch: a timer at which the timekeeper checks whether the workers expected back soon have returned. Without it,
+//! one unit that takes much longer than the units before it would hold up work that sleeping workers could do.
 
 use crate::engine::pace::WATCH_NS;
 use crate::engine::timers::{TimerAction, Timers};

@@ -24,7 +24,7 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Creates the state of the resources; `ranks` has the position of each in the resource order.
+    /// Creates the state of the resources; `ranks` has each resource's position in the resource order.
     pub(crate) fn new(resources: &[ResourceSpec], ranks: &[u16]) -> Self {
         let with_ranks = resources.iter().zip(ranks);
         Grants {

@@ -115,7 +115,7 @@ impl Grants {
         (end < self.instances.len()).then_some(end)
     }
 
-    /// Passes the units in all lines to `see`.
+    /// Passes to `see` the units in all lines.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.memory().walk(walk, see);
         self.room().walk(walk, see);

@@ -1,10 +1,10 @@
 //! The entrance: submitters that wait until there is room, first come, first served.
 //!
 //! No newcomer overtakes a waiting submitter: the newcomer joins the end of the line, or is told that the flow is full.
-//! So a large unit gets in although smaller ones keep coming. A unit larger than the whole budget closes admission
+//! So a large unit gets in even if smaller units keep coming. A unit larger than the whole budget closes admission
 //! until the flow is empty.
 //!
-//! A waker is user code, so the line only moves it: a submitter brings its waker, and the line returns it once.
+//! A waker is user code, so the line only stores it: a submitter brings its waker, and the line returns the waker once.
 //! Everything else (cloning, waking, dropping) happens without the flow's mutex.
 
 use std::collections::BTreeMap;
@@ -128,7 +128,8 @@ impl Entrance {
         head.wake.take().map(|wake| (place, wake))
     }
 
-    /// Takes the wakers of all submitters in line. O(line), and O(1) if no submitter has joined since the last call.
+    /// Takes the wakers of all submitters in line. Takes time in proportion to the line, or O(1) if no submitter has
+    /// joined since the last call.
     pub(crate) fn wake_all(&mut self) -> Entering {
         if std::mem::replace(&mut self.all_woken, true) {
             return Vec::new();

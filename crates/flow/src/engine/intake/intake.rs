@@ -61,8 +61,8 @@ impl Intake {
         self.source.as_mut()
     }
 
-    /// Takes out the source's state, for a step that also changes the intake. [`put_source`](Self::put_source) puts it
-    /// back.
+    /// Takes out the source's state, for a step that also changes other parts of the intake.
+    /// [`put_source`](Self::put_source) puts it back.
     #[inline]
     pub(crate) fn take_source(&mut self) -> Option<SourceState> {
         self.source.take()

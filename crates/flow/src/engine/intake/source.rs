@@ -1,4 +1,5 @@
-//! The source of a flow's own units. It is farther from the exit than every stage.
+//! The source of a flow's own units. When a worker chooses its next work, the source counts as farther from the exit
+//! than every stage.
 //!
 //! Shared workers pull units from the source themselves, when no unit in flight needs them more. A worker then goes on
 //! with the units it has just pulled, while they are in its core's cache. The flow needs no threads other than its

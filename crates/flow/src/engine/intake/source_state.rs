@@ -12,7 +12,7 @@ const SLOW_NS: u64 = 400_000;
 /// A pull that lasts longer than this counts as blocked, and the end of the flow does not wait for it.
 const PULL_GRACE_NS: u64 = 100_000_000;
 
-/// A source that has just given a unit is assumed to have this many more.
+/// A source that has just yielded a unit is assumed to have this many more units.
 const MORE: u64 = 1024;
 
 pub(crate) struct SourceState {
@@ -115,8 +115,8 @@ impl SourceState {
         }
     }
 
-    /// Whether the staged units may be stamped with the time at which their pull began; the pull must not have lasted
-    /// long. The staged units belong to the pull in progress or, without one, to the last pull.
+    /// Whether the staged units may keep their stamps, which have the time at which the pull began. The pull must not
+    /// have lasted long. The staged units belong to the pull in progress or, without one, to the last pull.
     pub(crate) fn stamps_hold(&self, now: u64) -> bool {
         self.pulling.as_ref().map_or(!self.slow, |pull| now.saturating_sub(pull.since_ns) <= SLOW_NS)
     }

@@ -67,7 +67,7 @@ pub(super) struct Entered<'a, G, K, Out> {
     place: usize,
     pub(super) shard: MutexGuard<'a, Shard<G, K, Out>>,
     /// The group that the last member joined. The group is not in its table until the worker leaves the shard, because
-    /// the next member usually joins the same group. Used only if keys come from the flow itself.
+    /// the next member usually joins the same group. Used only if the flow itself computes the keys.
     pub(super) last: Option<(Key<K>, Group<G>)>,
 }
 
@@ -96,7 +96,7 @@ impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
 }
 
 impl<G, K: Eq, Out> Entered<'_, G, K, Out> {
-    /// The open group of this key. The key must come from the flow itself.
+    /// The open group of this key. The flow itself must have computed the key.
     pub(super) fn last(&mut self, key: &Key<K>) -> Option<&mut Group<G>> {
         if !self.last.as_ref().is_some_and(|(last, _)| last.is(key)) {
             self.put_back();
@@ -129,7 +129,7 @@ pub(super) enum KeyKind<K> {
 }
 
 impl<K> Key<K> {
-    /// Whether the keys are equal, for keys that come from the flow itself.
+    /// Whether two keys that the flow itself has computed are equal.
     #[inline]
     fn is(&self, other: &Self) -> bool {
         match (&self.of, &other.of) {

@@ -14,7 +14,7 @@ use crate::engine::units::column::Row;
 
 /// A listener to the runs of a flow.
 pub(crate) trait Witness: Send + Sync {
-    /// A new track for the calling worker, or, if `of_fibers`, one for all fibers.
+    /// A new track for the calling worker. If `of_fibers` is set, the track is for all fibers.
     fn track(self: Arc<Self>, of_fibers: bool) -> Box<dyn Track>;
 }
 

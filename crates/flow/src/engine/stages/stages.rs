@@ -83,7 +83,7 @@ impl Stages {
         self.list.iter()
     }
 
-    /// Passes the units in the queues and the granted units to `see`, stage by stage.
+    /// Passes to `see` the units in the queues and the granted units, stage by stage.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.list.iter().for_each(|stage| stage.walk(walk, see));
     }

@@ -72,7 +72,7 @@ impl Shared {
         FoundUnits { units: search.found.into_iter().zip(labels).collect(), in_all: search.in_all, in_hand }
     }
 
-    /// Passes the number, the stage and the record of each unit that waits to run in a stage to `see`. A unit that
+    /// Passes to `see` the number, the stage and the record of each unit that waits to run in a stage. A unit that
     /// moves meanwhile may be passed twice or not at all.
     #[cfg(feature = "trace")]
     pub(crate) fn see_waiting(&self, mut see: impl FnMut(u64, u16, &Record)) {

@@ -147,7 +147,7 @@ impl Families {
         self.at_rest
     }
 
-    /// Passes the parents that wait for their children to `see`.
+    /// Passes to `see` the parents that wait for their children.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_map(self.parents.len());
         for family in self.parents.values().skip(part.start).take(part.len()) {

@@ -131,7 +131,7 @@ impl Groups {
         bytes
     }
 
-    /// Wakes the holder of a full group. A holder that does not rest yet will not rest.
+    /// Wakes the holder of a full group. A holder that is not at rest yet will not come to rest.
     pub(crate) fn fill(&mut self, number: u64) -> Option<Holder> {
         self.groups.get_mut(&number).filter(|group| group.written.is_none())?.full = true;
         self.wake(number)
@@ -171,7 +171,7 @@ impl Groups {
         self.places.range((false, stage, 0)..=(false, stage, u64::MAX)).map(|(_, &number)| number).collect()
     }
 
-    /// Passes the holders at rest to `see`.
+    /// Passes to `see` the holders at rest.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_map(self.groups.len());
         for group in self.groups.values().skip(part.start).take(part.len()) {

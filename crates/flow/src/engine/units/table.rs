@@ -152,7 +152,7 @@ impl Units {
         self.groups.at_rest() + self.families.at_rest()
     }
 
-    /// Passes the units that wait only for other units to `see`.
+    /// Passes to `see` the units that wait only for other units.
     pub(crate) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.families.walk(walk, see);
         self.groups.walk(walk, see);

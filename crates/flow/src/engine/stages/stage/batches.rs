@@ -200,8 +200,8 @@ impl StageState {
         Some(TakenBatch { rows, plain, permits, soon, time_each })
     }
 
-    /// Returns a batch that its worker has not begun to the granted batches. The batch counts as having waited long
-    /// enough to fill.
+    /// Puts a batch back in front of the granted batches, because its worker has not begun it. The batch counts as
+    /// having waited long enough to fill.
     pub(crate) fn take_back(&mut self, rows: VecDeque<Row>, plain: bool, permits: GrantList) {
         self.in_turns -= rows.len();
         let batch = GrantedBatch { plain, ..GrantedBatch::new(rows, permits, 0) };

@@ -19,7 +19,7 @@ impl StageState {
         (self.running + self.in_turns) as u64
     }
 
-    /// Passes the units in the queue and the granted units to `see`.
+    /// Passes to `see` the units in the queue and the granted units.
     pub(in crate::engine::stages) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         self.waiting.walk(walk, |row, since_ns, run, place| {
             see(row, self.number, Sight::Queued { since_ns, run, place });
