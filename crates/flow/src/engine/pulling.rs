@@ -98,7 +98,7 @@ impl State {
         let batch = self.stages.at(self.intake.entry()).batch_target();
         let mut left = staged as usize;
         while left > 0 {
-            // Each list holds one batch, so dispatch need not split it.
+            // Each list contains one batch, so dispatch need not split the list.
             let mut arrivals = self.units.take_list();
             arrivals.extend(std::iter::from_fn(|| staging.next_plain()).take(left.min(batch)));
             let units = arrivals.len();

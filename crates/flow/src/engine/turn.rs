@@ -36,7 +36,7 @@ pub(super) struct Hands<'a> {
     batches: Vec<Finished>,
     /// `Some` if the source was pulled; contains the end of the source, if it has ended.
     pulled: Option<Option<PullEnd>>,
-    /// The rows that a pull fills, and the staging it pushes them to.
+    /// The rows that a pull fills, and the staging to which it pushes them.
     rows: Vec<Row>,
     staging: Arc<Staging>,
     pocket: Pocket,

@@ -72,7 +72,8 @@ impl DispatchedBatch {
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct TurnSlot {
-    /// The stage that the worker runs. The worker writes it without the flow's mutex, so it is a hint to other threads.
+    /// The stage that the worker runs. The worker writes this field without the flow's mutex, so other threads take it
+    /// as a hint.
     at: AtomicU16,
     /// The number of the stage whose counts include the worker and its units, plus one; 0 without a turn. This field
     /// and `units` are used under the mutex only.

@@ -9,7 +9,7 @@ pub(crate) struct Budget {
     /// The number of units at rest, which wait only for other units: they hold a group open, or are parents whose own
     /// work has ended. They hold no resources, and the cap does not count them.
     at_rest: u64,
-    /// Room for children, in units and bytes, that running splits have reserved.
+    /// The room that running splits have reserved for children, in units and bytes.
     reserved: (u64, u64),
     /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
     bytes: u128,

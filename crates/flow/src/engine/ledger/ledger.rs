@@ -107,7 +107,7 @@ impl Ledger {
         self.ended_ns.get_or_insert(now);
     }
 
-    /// The time from the start to the end, or until now.
+    /// The time from the start to the end; if the flow has not ended, the time until now.
     pub(crate) fn wall_ns(&self, now: u64) -> u64 {
         self.ended_ns.unwrap_or(now).saturating_sub(self.started_ns.unwrap_or(now))
     }

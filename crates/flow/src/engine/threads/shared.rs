@@ -40,7 +40,7 @@ use crate::engine::units::record::Record;
 /// The state, locked.
 pub(crate) type Locked<'a> = lock::MutexGuard<'a, State>;
 
-/// The function that starts a worker which the state already counts as alive.
+/// The function that starts a worker. The state already counts the worker as alive.
 pub(crate) type StartWorker = fn(&Arc<Shared>, Post);
 
 pub(crate) struct Shared {

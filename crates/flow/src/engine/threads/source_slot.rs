@@ -42,7 +42,7 @@ impl SourceSlot {
         *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 
-    /// Pulls a chunk. Returns the end of the source, if it has ended.
+    /// Pulls units. Returns the end of the source, if it has ended.
     pub(crate) fn pull(&self, order: PullOrder, rows: &mut Vec<Row>, staging: &Staging) -> Option<PullEnd> {
         let Some(mut source) = self.lend() else { return Some(PullEnd::Closed) };
         let end = match catch_unwind(AssertUnwindSafe(|| source.pull(order, rows, staging))) {

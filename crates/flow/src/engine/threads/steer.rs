@@ -18,7 +18,7 @@ use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor}
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
 
-/// The number of keys that are inspected each time the mutex is held, for a tenth of a millisecond.
+/// The number of keys that are inspected in one critical section, which takes a tenth of a millisecond.
 const KEYS_AT_ONCE: usize = 4_096;
 
 /// The maximum number of existing keys that an error about an unknown key lists.
@@ -207,7 +207,7 @@ impl Shared {
     }
 }
 
-/// Passes the newest settings to the state when it is dropped.
+/// A guard that passes the newest settings to the state when it is dropped.
 struct HandOver<'a>(&'a Arc<Shared>);
 
 impl Drop for HandOver<'_> {

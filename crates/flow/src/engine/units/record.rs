@@ -173,7 +173,7 @@ impl Record {
         self.parent.map_or(0, |parent| parent.depth.get())
     }
 
-    /// The pause that the unit's code has asked for before its next stage.
+    /// The pause before the unit's next stage, as its stage's code has asked for it.
     #[cfg(feature = "trace")]
     pub(crate) fn delay_ns(&self) -> u64 {
         self.delay_ns

@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn runs_are_seen_in_steps_of_any_length_even_if_units_come_and_go_meanwhile() {
         for most in 1..9 {
-            // Runs from the last one on, as a queue shows them. Before the third step, two runs are added at the back
+            // Runs, beginning with the last run, as in a queue. Before the third step, two runs are added at the back
             // and the first run is removed.
             let mut runs: Vec<Vec<u32>> = vec![vec![0, 1, 2], vec![], vec![3], vec![4, 5, 6, 7], vec![8]];
             let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), Vec::new(), 0);
