@@ -135,8 +135,8 @@ impl State {
     }
 
     /// Grants further units of the stage's queue after a worker has taken batches. A turn may take more units than the
-    /// worker had seats, which frees seats for other units. This worker grants these units, because no other thread
-    /// might do so soon.
+    /// worker had seats, which frees seats for other units. The worker grants these units at once, instead of leaving
+    /// them to another thread.
     #[inline]
     pub(super) fn grant_behind(&mut self, stage: u16, now: u64) {
         if self.stages.at(stage).has_waiting() {

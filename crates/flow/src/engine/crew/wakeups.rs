@@ -34,7 +34,7 @@ pub(crate) struct Wakeups {
 /// How a worker is called: a sleeper is woken, or a new thread is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// A sleeper is woken. The system must wake `sleepers` threads: none if the sleeper still polls.
+    /// A sleeper is woken. The system must wake `sleepers` threads: none if a polling sleeper will take the wake-up.
     Wake { sleepers: usize },
     /// A thread is started.
     Start,

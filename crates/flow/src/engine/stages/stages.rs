@@ -314,7 +314,7 @@ impl Stages {
         let in_flight = usize::try_from(in_flight).unwrap_or(usize::MAX);
         for stage in &mut self.list {
             let Workers { floor, ceiling, .. } = stage.workers();
-            // Workers up to a stage's floor are extra to the shared workers.
+            // Workers up to a stage's floor come in addition to the shared workers.
             let workers = if stage.is_blocking() { by_needs(stage) } else { shared_workers + floor };
             stage.size_batches(has_source, in_flight / ceiling.min(workers).max(1));
         }
