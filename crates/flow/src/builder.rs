@@ -26,7 +26,7 @@ use crate::stage::{FnStage, Stage};
 use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
 
-/// The default number of threads that run fibers. The second one continues while code blocks the first.
+/// The default number of threads that run fibers. While code blocks one of them, the other continues.
 const DEFAULT_FIBER_THREADS: usize = 2;
 
 /// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
@@ -79,7 +79,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         FlowBuilder { draft, sink: Sink::new() }
     }
 
-    /// Makes the flow run in simulated time, which `now` holds in nanoseconds.
+    /// Makes the flow run in simulated time. `now` is its clock, in nanoseconds.
     #[cfg(feature = "trace")]
     pub(crate) fn simulate(&mut self, now: Arc<AtomicU64>) {
         self.draft.simulated = Some(now);
@@ -96,9 +96,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// A unit larger than the whole budget is admitted alone, and counts as oversize in the report.
     ///
     /// A unit that grows beyond the budget in an idempotent stage is cancelled, and waits until its bytes fit. No newly
-    /// admitted unit passes it, so it waits only for units that are already in flight. If it has waited 100 ms, it runs
-    /// beyond the budget as soon as no other unit runs. Only one unit at a time may do so; the next one follows when
-    /// the budget is kept again, or after another 100 ms.
+    /// admitted unit overtakes it, so it waits only for units that are already in flight. After a wait of 100 ms, the
+    /// unit may exceed the budget: it runs as soon as no other unit runs. Only one unit at a time may do so. The next
+    /// unit may exceed the budget once the flow is within it again, or after another 100 ms.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
         self.draft.memory = bytes;
         self
@@ -162,9 +162,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     /// Sets the maximum number of keys that a keyed resource may have at once (default
-    /// [`DEFAULT_MAX_KEYS`](crate::DEFAULT_MAX_KEYS)); a unit with another key waits until one is forgotten. If none
-    /// ever becomes unused, that unit waits without end, so set the maximum higher than the number of keys that are
-    /// busy at once.
+    /// [`DEFAULT_MAX_KEYS`](crate::DEFAULT_MAX_KEYS)); at the maximum, a unit with a new key waits until an existing
+    /// key is forgotten. If no key ever becomes unused, that unit waits without end, so set the maximum higher than
+    /// the number of keys that are busy at once.
     pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
         if let Some(spec) =
             self.draft.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.draft.id)
@@ -198,7 +198,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
 
     // ---- stages ---------------------------------------------------------------------------------------
 
-    /// Declares a stage that takes `T`, and returns the way into it. The stage itself is defined later.
+    /// Declares a stage that takes `T`, and returns its inlet. The stage itself is defined later.
     pub fn inlet<T: Send + 'static>(&mut self, name: impl Into<String>) -> Inlet<T> {
         let columns = &mut self.draft.columns;
         let column = columns.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Arc::new(Column::<T>::new())));
@@ -208,7 +208,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Inlet { index, flow: self.draft.id, takes: PhantomData }
     }
 
-    /// The way out of the flow.
+    /// Returns the exit through which units leave the flow.
     pub fn retire(&self) -> Retire<R> {
         Retire { flow: self.draft.id, yields: PhantomData }
     }
@@ -251,29 +251,29 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// Defines a stage that splits each unit: the closure turns the input into an iterator over the payloads of new
     /// units, its children.
     ///
-    /// The flow takes children from the iterator only while it has room for them, so an input may have any number.
-    /// Without room, the parent waits, and later continues where it stopped. The children go to the stage's exit. They
-    /// have their own numbers, and know that of their parent ([`Cx::parent`]). The parent counts as retired when its
-    /// last child has left. A ticket for it yields [`Unfinished::Split`](crate::Unfinished::Split) once it has produced
-    /// its last child.
+    /// The flow takes children from the iterator only while it has room for them, so an input may have any number of
+    /// children. Without room, the parent waits, and later continues where it stopped. The children go to the stage's
+    /// exit. Each child has a number of its own, and knows the number of its parent ([`Cx::parent`]). The parent counts
+    /// as retired when its last child has left. A ticket for the parent yields
+    /// [`Unfinished::Split`](crate::Unfinished::Split) once the parent has produced its last child.
     ///
     /// The iterator must own what it reads, because the engine keeps the input for a dead letter. An error or a panic
-    /// of the iterator is a failure of the parent; children that it has already produced continue. The parent is
-    /// retried only if it has produced none.
+    /// of the iterator is a failure of the parent; the children produced so far continue. The parent is retried only
+    /// if it has produced no child.
     ///
-    /// In a flow with `n` stages that split, the cap on units in flight is divided into `n + 1` equal parts: admission
-    /// may fill the first, and the children of each of these stages may fill one more. If the flow is full of units to
-    /// be split and nothing else moves, one unit produces one child beyond the caps. If that child must be split, too,
-    /// it goes next: deeper units come first. So the flow exceeds its caps by at most one unit for each level of
-    /// children.
+    /// In a flow with `n` stages that split, the cap on units in flight is divided into `n + 1` equal parts: one part
+    /// for newly admitted units, and one part for the children of each stage that splits. If the flow is full of units
+    /// to be split and nothing else moves, one unit produces one child beyond the caps. If that child must be split in
+    /// turn, it is the next unit that may exceed the caps, because deeper units come first. So the flow exceeds its
+    /// caps by at most one unit for each level of children.
     ///
-    /// The [needs](StageBuilder::need) of the stage are granted for each of its runs; one run produces several
-    /// children. The [time limit](StageBuilder::timeout) applies to the closure, and to each step of the iterator. An
-    /// iterator that blocks delays the children of the same run, and belongs in a [blocking](StageBuilder::blocking)
-    /// stage.
+    /// The [needs](StageBuilder::need) of the stage are granted for each run of the stage, and one run produces
+    /// several children. The [time limit](StageBuilder::timeout) applies to the closure, and to each step of the
+    /// iterator. An iterator that blocks delays the children of the same run, and belongs in a
+    /// [blocking](StageBuilder::blocking) stage.
     ///
     /// [`build`](Self::build) refuses a bound on the queue of this stage, or of a stage that directly follows it. It
-    /// also refuses a need of this stage or an earlier one that is held until this stage or a later one.
+    /// also refuses a need that this stage or an earlier stage acquires and holds until this stage or a later stage.
     ///
     /// ```
     /// use millstream_flow::{Failure, Flow};
@@ -307,13 +307,13 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// Defines a stage that combines its units into groups, by the rules of `gather`. Each group goes to the stage's
     /// exit as one unit.
     ///
-    /// The first member of a group becomes the group's unit. It keeps its number and stays in flight until the group is
-    /// closed, but the cap on units in flight does not count it meanwhile. Every other unit that joins leaves the flow,
-    /// and counts as [gathered](crate::Report::gathered). A ticket for a member yields
+    /// The first member of a group becomes the group's unit. This unit keeps its number, and stays in flight until the
+    /// group is closed, but does not count towards the cap on units in flight. Every other unit that joins the group
+    /// leaves the flow, and counts as [gathered](crate::Report::gathered). A ticket for a member yields
     /// [`Unfinished::Gathered`](crate::Unfinished::Gathered).
     ///
-    /// When the flow ends, the groups of the stage from which most others can be reached are closed first, so that
-    /// their units can still join groups of later stages.
+    /// When the flow ends, open groups are closed stage by stage, beginning with the stage from which most other
+    /// stages can be reached. So the closed groups can still join groups of later stages.
     ///
     /// The [needs](StageBuilder::need) of the stage are granted for the run in which a unit joins, and again for the
     /// run in which a group is closed. A [time limit](StageBuilder::timeout) has no effect here. [`build`](Self::build)

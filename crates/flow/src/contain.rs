@@ -27,15 +27,15 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs a wake-up, which may poll its task at once. Returns whether it ran to its end.
 pub(crate) fn wake(waker: Contained<Waker>) -> bool {
-    // A thread that is ending has no local storage any more; no code there needs the flag.
+    // A thread that is ending has no thread-local storage any more, and no code there needs the flag.
     let before = WAKES.try_with(|wakes| wakes.replace(true)).unwrap_or(true);
     let ended = contain(|| waker.into_inner().wake()).is_some();
     let _ = WAKES.try_with(|wakes| wakes.set(before));
     ended
 }
 
-/// Whether the calling thread is running a wake-up. A task that is polled there may wait, because waiting does not
-/// block its thread.
+/// Whether the calling thread is running a wake-up. A task that is polled in a wake-up may wait for room, because its
+/// wait does not block the thread.
 pub(crate) fn is_waking() -> bool {
     WAKES.try_with(Cell::get).unwrap_or(false)
 }

@@ -46,8 +46,8 @@ pub enum SetError {
 /// Lowering a cap never loses or stops a unit. Units in excess of the cap continue, and no new unit is admitted until
 /// there is room.
 ///
-/// Like every use of [`epoch`](millstream_sync::reclaim::epoch), changing a cap or the workers may run destructors of
-/// values that the calling thread has retired there. So hold no lock that these destructors take.
+/// Changing a cap or the workers uses [`epoch`](millstream_sync::reclaim::epoch), which may run destructors of values
+/// that the calling thread has retired. So hold no lock that such a destructor acquires.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,
@@ -59,15 +59,16 @@ impl Control {
         self.shared.snapshot()
     }
 
-    /// The most units that an explanation names as holders, and the most that it names as first in line.
+    /// The maximum number of holders, and of units first in line, that an explanation names.
     pub const EXPLAINED: usize = 10;
 
-    /// Explains a unit in flight: where it is, for how long, what it waits for, and which units hold that.
+    /// Explains a unit in flight: where it is, for how long, what it waits for, and which units hold what it waits
+    /// for.
     ///
     /// The call searches all units in flight, so it costs O(units in flight). It works in steps of 4,096 units under
     /// the flow's lock, and pauses after each step for as long as the step took; the example `watching` measures how
-    /// this affects the flow. The search leaves out units in batches that end within a fraction of a millisecond,
-    /// because they would be gone before their state could be read.
+    /// this affects the flow. The search skips batches that end within a fraction of a millisecond, because their
+    /// units would be gone before their state could be read.
     ///
     /// ```
     /// # use millstream_flow::{Doing, Flow, Need, WaitsFor};
@@ -108,8 +109,8 @@ impl Control {
     /// that are not waiting cannot be searched, because workers have their payloads.
     ///
     /// The call searches all waiting units, in steps of 1,024 under the flow's lock, and pauses after each step for as
-    /// long as the step took. `label` runs under that lock, so it has to be quick, and a use of the flow in it would
-    /// deadlock. If it panics, so does this call, and the flow continues.
+    /// long as the step took. `label` runs under that lock, so it must be quick, and must not use the flow, which
+    /// would deadlock. If `label` panics, this call panics as well, and the flow continues.
     ///
     /// ```
     /// # use millstream_flow::{Flow, Need};
@@ -139,8 +140,8 @@ impl Control {
 
     /// Explains a resource, or one of its keys: how much is in use, which units hold it, and which wait for it.
     ///
-    /// Reads the line of the resource. To find the holders of tokens, it also searches the units in flight, as
-    /// [`explain_unit`](Self::explain_unit) does, until all holders are known.
+    /// To find the holders of tokens, the call searches the units in flight, as [`explain_unit`](Self::explain_unit)
+    /// does, until it knows all holders.
     ///
     /// # Errors
     /// If there is no such resource, or no unit uses the key at present.
@@ -167,8 +168,8 @@ impl Control {
     /// Like [`fibers`](Self::fibers), but also groups waiting fibers by their backtraces. Waits for the backtraces for
     /// at most `limit`.
     ///
-    /// Each fiber is woken to take its own backtrace, and then waits again. This costs its thread tens of microseconds,
-    /// and some KiB of the fiber's stack. The names of functions are then resolved for the largest
+    /// Each fiber is woken, takes its own backtrace, and waits again. This costs its thread tens of microseconds, and
+    /// some KiB of the fiber's stack. The names of functions are then resolved for the largest
     /// [`FiberGroup::BACKTRACES`](crate::FiberGroup::BACKTRACES) groups, which can take seconds in a large program with
     /// debug information; the memory for it is freed afterwards.
     #[cfg(feature = "fibers")]

@@ -43,8 +43,8 @@ impl Cx<'_> {
     }
 
     /// The unit's number in its flow, counted from 0. A submitted unit gets its number when it is admitted, a unit from
-    /// a source when its pull begins, and a child when its parent's run begins. A pull or a run may take more numbers
-    /// than it brings units, so some numbers stay unused.
+    /// a source when its pull begins, and a child when its parent's run begins. A pull or a run may reserve more
+    /// numbers than it produces units, so some numbers stay unused.
     pub fn unit(&self) -> u64 {
         self.site.stamps().id(self.unit.row())
     }
@@ -93,8 +93,8 @@ impl Cx<'_> {
         self.grow(total_bytes, may_wait)
     }
 
-    /// Like [`reserve`](Cx::reserve), for code that has had no effect yet. The unit can then run again even in a stage
-    /// that is not idempotent, so it waits for room there, too.
+    /// Like [`reserve`](Cx::reserve), for code that has had no effect yet. Such code can run again even in a stage
+    /// that is not idempotent, so the unit waits for room in every stage.
     ///
     /// # Errors
     /// As [`reserve`](Cx::reserve) in an idempotent stage.

@@ -72,7 +72,7 @@ pub(crate) struct Draft {
     pub(crate) needs: Vec<NeedDraft>,
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
-    /// Whether the stage's workers are fibers. If so, it is also `blocking`.
+    /// Whether the stage's workers are fibers. Such a stage is also `blocking`.
     pub(crate) fibers: bool,
     /// The size of the fibers' stacks in bytes, if the program sets one.
     pub(crate) stack: Option<usize>,
@@ -83,7 +83,7 @@ pub(crate) struct Draft {
 /// A need without its payload type.
 #[derive(Clone, Copy)]
 pub(crate) struct NeedDraft {
-    /// Whether the need is a place in the queue of the stage until which it is held.
+    /// Whether the need is for a slot in the queue of the stage until which the need is held.
     pub(crate) place: bool,
     pub(crate) resource: u16,
     pub(crate) amount: Option<u64>,
@@ -237,8 +237,8 @@ impl Draft {
         }
     }
 
-    /// The set-up of the stage for the engine. If the stage splits units, `splits` is its number, from 1, among the
-    /// stages that do, counted from the entry. A unit may reach `leads_to` stages from here.
+    /// The set-up of the stage for the engine. If the stage splits units, `splits` is its number among the stages
+    /// that split, counted from the entry, from 1. A unit may reach `leads_to` stages from here.
     pub(crate) fn setup(&self, resources: usize, splits: Option<u64>, leads_to: usize) -> StageSetup {
         let mut wants = Wants::new();
         let mut permits = Wants::new();

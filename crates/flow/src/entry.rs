@@ -1,7 +1,7 @@
 //! The entry of a stage: the column for its payloads, and the functions that compute their needs and weight.
 //!
 //! The thread that moves a unit into the stage computes the unit's needs and weight here, never under the flow's mutex.
-//! That thread is the worker of the stage before, the worker that pulls the source, or the submitter.
+//! That thread is the worker of the previous stage, the worker that pulls the source, or the submitter.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ pub(crate) struct Entry<T> {
 pub(crate) struct EntryNeeds<T> {
     /// The needs that differ from unit to unit.
     pub(crate) dynamic: Vec<Need<T>>,
-    /// The names of their resources.
+    /// The names of the resources of `dynamic`, in the same order.
     pub(crate) resources: Vec<String>,
     pub(crate) bytes: Option<BytesFn<T>>,
 }
@@ -69,7 +69,7 @@ impl<T> Entry<T> {
         let EntryNeeds { dynamic, resources, .. } = self.needs();
         for (need, resource) in dynamic.iter().zip(resources) {
             let amount = need.amount_with.as_ref().map_or(need.amount, |amount| amount(value));
-            // The build has already compared a constant amount with the capacity.
+            // A constant amount needs no check: the build has compared it with the capacity.
             if amount > MAX_AMOUNT && need.amount_with.is_some() {
                 asks.clear();
                 return Err(format!("it needs {amount} of `{resource}`: at most {MAX_AMOUNT} are possible").into());

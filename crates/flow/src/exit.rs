@@ -31,7 +31,8 @@ impl<R> fmt::Debug for Retire<R> {
     }
 }
 
-/// One of two results, for a stage that branches; its exit is a pair of exits. For more branches, nest it.
+/// One of two results, for a stage that branches. The exit of such a stage is a pair of exits. For more branches,
+/// nest `Either`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Either<A, B> {
     /// Takes the pair's first exit.
@@ -119,9 +120,9 @@ pub(crate) mod sealed {
 
 /// A connected exit.
 pub trait Route<T>: Send + Sync + 'static {
-    /// Whether every value that goes to a stage stays in the column of `T`.
+    /// Whether every stage that the exit leads to takes a `T`, so that a value can stay in the column of `T`.
     const SAME_COLUMN: bool;
-    /// The destination of all values, if there is only one, and no need or weight there depends on the value.
+    /// The destination, if it is the same for all values and no need or weight there depends on the value.
     fn direct(&self) -> Option<u16> {
         None
     }

@@ -1,44 +1,44 @@
 //! The state of one unit or one line, which explains why units do not move.
 //!
-//! The structs will gain fields. A program that needs a value, for its tests, changes the fields of a default one.
+//! The structs will gain fields. To construct a value in a test, change the fields of a default one.
 
 /// The activity of a unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Doing {
-    /// It waits in the queue of its stage, or in a line.
+    /// The unit waits in the queue of its stage, or in a line.
     #[default]
     Waiting,
-    /// It has all it needs, and waits for a worker or for its batch to fill.
+    /// The unit has all it needs, and waits for a worker or for its batch to fill.
     Granted,
-    /// A worker runs it.
+    /// A worker runs the unit.
     Running,
-    /// It pauses before a retry, or because its stage's code asked for a delay.
+    /// The unit pauses before a retry, or because its stage's code asked for a delay.
     Pausing,
-    /// All its children have been produced, and some are still in flight.
+    /// The unit has produced all its children, and some are still in flight.
     AwaitingChildren,
-    /// It is the unit of an open group.
+    /// The unit represents an open group, and waits for members.
     AwaitingMembers,
 }
 
-/// A unit and where it is, in short.
+/// A unit and its location, in short.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct UnitPlace {
     /// The unit's number, as in [`DeadLetter::unit`](crate::DeadLetter::unit).
     pub unit: u64,
-    /// Its stage; absent for a unit that waits for its children.
+    /// The unit's stage; absent for a unit that waits for its children.
     pub stage: Option<String>,
-    /// Its activity there.
+    /// The unit's activity in the stage.
     pub doing: Doing,
-    /// The amount that it holds, or waits for.
+    /// The amount that the unit holds or waits for.
     pub amount: u64,
     /// How long the activity has lasted, in nanoseconds.
     pub for_ns: u64,
 }
 
-/// A resource without keys, or one key of a resource: who holds it, and who waits for it.
+/// A resource without keys, or one key of a resource: its holders, and the units that wait for it.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -59,9 +59,9 @@ pub struct LineState {
     pub in_use: u64,
     /// The first units found that hold tokens, at most [`Control::EXPLAINED`](crate::Control::EXPLAINED) of them.
     pub holders: Vec<UnitPlace>,
-    /// The number of all units found that hold tokens.
+    /// The number of units found that hold tokens, including those not named.
     pub holders_in_all: u64,
-    /// Tokens held by units that could not be named, because their batches end within a moment.
+    /// Tokens held by units that could not be named, because their batches were about to end.
     pub in_use_unnamed: u64,
     /// The number of units in line.
     pub waiters: u64,
@@ -80,50 +80,50 @@ pub struct LineState {
 )]
 #[non_exhaustive]
 pub enum WaitsFor {
-    /// A worker of its stage.
+    /// A worker of the unit's stage.
     Worker {
-        /// Units before it in the queue; absent for a granted unit.
+        /// The number of units ahead in the queue; absent for a granted unit.
         ahead: Option<u64>,
         /// Workers in the stage's code.
         busy: u64,
         /// The maximum number of workers of the stage.
         ceiling: u64,
     },
-    /// A resource, in its line.
+    /// A resource; the unit waits in the line of that resource.
     Resource {
-        /// The amount that it needs.
+        /// The amount that the unit needs.
         amount: u64,
-        /// Units before it in line.
+        /// The number of units ahead in line.
         ahead: u64,
         /// The line.
         line: Box<LineState>,
     },
-    /// A permit, which the next batch of its stage needs.
+    /// A permit, which the next batch of the unit's stage needs.
     Permit {
-        /// Units before it in the stage's queue.
+        /// The number of units ahead in the stage's queue.
         ahead: u64,
         /// The permit.
         line: Box<LineState>,
     },
-    /// A free key: the resource has as many keys as it may have.
+    /// A free key: the resource has its maximum number of keys.
     Key {
         /// The resource.
         resource: String,
-        /// Units before it in line.
+        /// The number of units ahead in line.
         ahead: u64,
         /// Keys that exist.
         keys: u64,
     },
     /// Bytes of the budget.
     Memory {
-        /// The bytes that it would have in its run.
+        /// The bytes that the unit would have during its run.
         bytes: u64,
-        /// Units before it in line.
+        /// The number of units ahead in line.
         ahead: u64,
     },
-    /// Room for its children within the caps of the flow.
+    /// Room for the unit's children within the caps of the flow.
     Room {
-        /// Units of its stage before it in line.
+        /// The number of units of the same stage ahead in line.
         ahead: u64,
     },
     /// The end of a pause.
@@ -131,12 +131,12 @@ pub enum WaitsFor {
         /// The time until the end, in nanoseconds.
         left_ns: u64,
     },
-    /// Its children.
+    /// The unit's children.
     Children {
         /// The number of children in flight.
         children: u64,
     },
-    /// Members of its group.
+    /// Members of the unit's group.
     Members,
 }
 
@@ -160,23 +160,23 @@ pub struct Held {
 pub struct UnitState {
     /// The unit's number.
     pub unit: u64,
-    /// Its stage; absent for a unit that waits for its children.
+    /// The unit's stage; absent for a unit that waits for its children.
     pub stage: Option<String>,
-    /// Its activity there.
+    /// The unit's activity in the stage.
     pub doing: Doing,
     /// How long the activity has lasted, in nanoseconds; absent if the engine does not record it.
     pub for_ns: Option<u64>,
-    /// The time since its admission, in nanoseconds.
+    /// The time since the unit's admission, in nanoseconds.
     pub age_ns: u64,
-    /// The thing that it waits for.
+    /// The thing that the unit waits for.
     pub waits_for: Option<WaitsFor>,
-    /// The things that it holds.
+    /// The things that the unit holds.
     pub holds: Vec<Held>,
-    /// Failed attempts in its current stage.
+    /// Failed attempts in the unit's current stage.
     pub attempts: u32,
-    /// The payload bytes accounted to it.
+    /// The payload bytes accounted to the unit.
     pub bytes: u64,
-    /// The unit that it was split from.
+    /// The unit that this unit was split from.
     pub parent: Option<u64>,
 }
 
@@ -188,7 +188,7 @@ pub struct FoundUnits<L> {
     pub units: Vec<(UnitPlace, L)>,
     /// The number of all units found.
     pub in_all: u64,
-    /// The number of units that workers had, which were not searched.
+    /// The number of units that were not searched, because workers had them.
     pub in_hand: u64,
 }
 
@@ -202,10 +202,10 @@ pub struct NoUnit {
     /// The lowest number that no unit has had yet. A unit with a lower number has left, is in a worker's batch, or was
     /// pulled just now.
     pub next: u64,
-    /// The lowest and the highest number among the units that were seen.
+    /// The lowest and the highest number among the units that the search saw.
     pub seen: Option<(u64, u64)>,
-    /// The most units that were not seen: those in batches that should end within a moment, and children that runs may
-    /// be producing.
+    /// The maximum number of units that the search did not see: units in batches that were about to end, and children
+    /// that runs may have been producing.
     pub unseen: u64,
 }
 

@@ -85,14 +85,14 @@ impl Failure {
     /// Not a failure: the code has found that the unit needs other resources, and returns it to its stage's queue to
     /// wait for them.
     ///
-    /// The unit releases everything that it was granted in this stage, even if it was to be held for longer, and no
-    /// thread waits with it. Its needs and weight are computed again from the payload, which the code has changed for
-    /// that purpose. For example, a fetch that is redirected releases its slot at one host before it waits for a slot
-    /// at another. After the [pause](Self::not_before), if there is one, the unit enters the queue behind the others.
-    /// This counts neither as a failed attempt nor as a success, and only the code itself limits how often it happens.
-    /// It also takes effect after the stage's time limit.
+    /// The unit releases everything that this stage granted it, even what was to be held until a later stage, and no
+    /// thread waits with the unit. The unit's needs and weight are computed again from the payload, which the code has
+    /// changed for that purpose. For example, a fetch that is redirected releases its slot at one host before it waits
+    /// for a slot at another. After the [pause](Self::not_before), if there is one, the unit enters the queue behind
+    /// the others. A requeue counts neither as a failed attempt nor as a success, and the engine does not limit the
+    /// number of requeues. A requeue takes effect even after the stage's time limit.
     ///
-    /// If the weight has grown, it counts at once, without a wait for room in the byte budget. So code that makes its
+    /// An increase of the weight counts at once, without a wait for room in the byte budget. So code that makes its
     /// payload larger should call [`Cx::reserve`](crate::Cx::reserve) first.
     ///
     /// ```
@@ -124,8 +124,8 @@ impl Failure {
         self
     }
 
-    /// The same failure, to be retried only after `pause`; a server may ask for that, for example. If the policy's own
-    /// pause is longer, it applies instead.
+    /// The same failure, to be retried no earlier than after `pause`; use it, for example, if a server asks for a
+    /// pause. If the policy's own pause is longer, it applies instead.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -139,8 +139,8 @@ impl Failure {
         self
     }
 
-    /// The shortest pause before the next attempt. If it is zero, the pause is that of the policy; after a
-    /// [`requeue`](Self::requeue) there is none.
+    /// The minimum pause before the next attempt. Zero means that only the policy's pause applies or, after a
+    /// [`requeue`](Self::requeue), no pause.
     pub fn pause(&self) -> Duration {
         self.not_before
     }
@@ -234,7 +234,7 @@ impl<E: std::error::Error> From<E> for Failure {
 pub struct DeadLetter {
     /// The unit's number in its flow (see [`Cx::unit`](crate::Cx::unit)).
     pub unit: u64,
-    /// The number of the unit that it was split from.
+    /// The number of the unit that this unit was split from.
     pub parent: Option<u64>,
     /// The stage in which the unit failed.
     pub stage: String,

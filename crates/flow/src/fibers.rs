@@ -23,7 +23,7 @@ pub struct Fibers {
     pub trouble: FiberTrouble,
 }
 
-/// Fibers of one stage that do the same.
+/// Fibers of one stage in the same state and the same call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub struct FiberGroup {
     pub at: Option<String>,
     /// The longest of the waits so far, in nanoseconds.
     pub longest_ns: u64,
-    /// Some of the units, up to [`FiberGroup::UNITS`], those that have waited longest first.
+    /// Up to [`FiberGroup::UNITS`] of the units, in descending order of their waits.
     pub units: Vec<u64>,
     /// The greatest depth of a stack, in bytes, rounded up to pages.
     pub deepest_bytes: u64,
@@ -65,12 +65,12 @@ impl FiberGroup {
 pub struct FiberTrouble {
     /// How often a fiber kept its thread for more than 10 ms without a wait.
     pub stalls: u64,
-    /// A description of the latest of these.
+    /// A description of the latest stall.
     pub latest_stall: Option<String>,
-    /// The frames on that fiber's stack, as in a [group](FiberGroup::backtrace).
+    /// The frames on the stack of the fiber that stalled last, as in a [group](FiberGroup::backtrace).
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub stalled_at: Vec<String>,
-    /// The same, before the names are looked up.
+    /// The same frames, before their names are resolved.
     #[cfg_attr(feature = "serde", serde(skip))]
     stalled_in: Option<Backtrace>,
     /// How often a fiber could not be started.

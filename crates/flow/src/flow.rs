@@ -84,7 +84,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let end = ended.recv();
         let report = service.drain();
         drop(detach);
-        // The source may have panicked after the listener had been told of another end.
+        // The source may have panicked after the listener was told that the source had ended in another way.
         match (end, shared.source().take_panic()) {
             (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
             // The report tells whether admission closed early.
@@ -92,7 +92,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         }
     }
 
-    /// Gives the flow its source before it runs, for a flow in simulated time.
+    /// Sets the source of a flow in simulated time, before the flow runs.
     #[cfg(feature = "trace")]
     pub(crate) fn give_source(&self, source: impl Iterator<Item = In> + Send + 'static) {
         self.shared.source().put(self.typed(source), Box::new(drop));
@@ -112,8 +112,8 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// the panic is printed and has no other effect.
     ///
     /// Draining the service also closes the source, so wait for the source's end first if all its units are to be
-    /// admitted. The flow admits every unit that the source has returned. If the source is blocking during the drain,
-    /// and has been for a tenth of a second, the drain does not wait for it, and drops the units that it returns later.
+    /// admitted. The flow admits every unit that the source has returned. The drain does not wait for a source that has
+    /// blocked for a tenth of a second, and drops the units that this source returns later.
     ///
     /// ```
     /// use std::sync::mpsc::channel;

@@ -63,7 +63,7 @@ pub(crate) enum KeyOf<In, K> {
 
 /// How a member joins a group.
 pub(crate) enum Add<In, G> {
-    /// Code that may fail adds the member, which stays with the engine.
+    /// Code that may fail adds the member. The engine keeps the member until it has joined.
     Fold(Fold<In, G>),
     /// The group keeps the member.
     Keep(fn(&mut G, In)),
@@ -152,13 +152,13 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
 
     /// Lets the children of one parent join one group (see [`FlowBuilder::split`](crate::FlowBuilder::split)).
     ///
-    /// The group is closed when every other child of the parent has left the flow. It then replaces the parent: the
-    /// parent leaves, and its own parent, if any, becomes the parent of the group's unit.
+    /// The group is closed when every other child of the parent has left the flow. The group then replaces the
+    /// parent: the parent leaves, and its own parent, if any, becomes the parent of the group's unit.
     ///
-    /// If the parent, or a unit that was split from it or from its children, has failed for good, the group fails, too,
-    /// unless [`even_if_torn`](Self::even_if_torn) is set. A child that is [skipped](crate::AfterFailure::Skip) is only
-    /// missing, but a parent that is skipped after its first child counts as failed. A unit without a parent continues
-    /// alone.
+    /// If the parent, or any unit split from the parent or from its children, has failed for good, the group fails as
+    /// well, unless [`even_if_torn`](Self::even_if_torn) is set. A child that is [skipped](crate::AfterFailure::Skip)
+    /// is only missing, but a parent that is skipped after its first child counts as failed. A unit without a parent
+    /// continues alone.
     ///
     /// A limit on units, bytes or time closes the group earlier, with a part of the family. The unit of such a part
     /// remains a child of the parent, so a later stage may gather the parts.

@@ -1,10 +1,10 @@
-//! The way into a stage.
+//! The inlet of a stage.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The way into a stage that takes `T`. [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) declares it before the stage
-/// is defined, so that a stage can lead to any other, even an earlier one. Copies refer to the same stage.
+/// The inlet of a stage that takes `T`. [`FlowBuilder::inlet`](crate::FlowBuilder::inlet) declares it before the stage
+/// is defined, so a stage can lead to any other stage, even to an earlier one. Copies refer to the same stage.
 pub struct Inlet<T> {
     pub(crate) index: u16,
     pub(crate) flow: u64,

@@ -31,11 +31,11 @@ pub(crate) enum Hold {
 ///
 /// All needs of a unit are granted at once or not at all; a unit that waits holds none of them.
 ///
-/// Every resource and every key has a line, first come, first served, and a newcomer never takes what a unit in line
-/// waits for. There is also a line for new keys ([`FlowBuilder::max_keys`](crate::FlowBuilder::max_keys)). A unit may
-/// come to the head of a line and still lack another need. When that has happened eight times, the unit acquires its
-/// needs one after the other, in the flow's resource order, and keeps each one that it gets. So a unit passes through
-/// at most nine lines, plus one for each of its needs.
+/// Every resource and every key has a line, first come, first served, and a newcomer never takes tokens for which a
+/// unit in line waits. There is also a line for new keys ([`FlowBuilder::max_keys`](crate::FlowBuilder::max_keys)). A
+/// unit may reach the head of a line and still lack another need. When that has happened eight times, the unit
+/// acquires its needs one after the other, in the flow's resource order, and keeps each one that it gets. So a unit
+/// passes through at most nine lines, plus one for each of its needs.
 ///
 /// ```
 /// # use millstream_flow::*;
@@ -79,8 +79,8 @@ impl<T> Need<T> {
 
     /// Sets the number of tokens.
     ///
-    /// If the number exceeds the capacity, which may have been lowered while the flow runs, the unit runs when no token
-    /// is in use.
+    /// A unit that needs more tokens than the capacity runs when no token is in use. This can happen when the capacity
+    /// is lowered while the flow runs.
     #[must_use]
     pub fn amount(mut self, tokens: u64) -> Self {
         self.amount = tokens;

@@ -22,10 +22,10 @@ pub struct Plan {
     pub stages: Vec<PlanStage>,
     /// The resources, including bounded queues, in the order in which they were declared.
     pub resources: Vec<PlanResource>,
-    /// The resources in an order that respects all of `pairs`. A unit waits only for a resource that comes later in
-    /// this order than all that it holds, so units cannot wait for each other in a cycle.
+    /// The resources in an order that respects all of `pairs`. A unit waits only for resources that come later in
+    /// this order than every resource that it holds, so units cannot wait for each other in a cycle.
     pub order: Vec<String>,
-    /// Every pair "asks for *b* while holding *a*" that is possible.
+    /// Every possible pair "asks for *b* while holding *a*".
     pub pairs: PlanPairs,
 }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 /// How many units a worker takes from a stage's queue at once.
 ///
-/// The default, [`Batch::auto`], uses the measured service time of the stage. In a flow that pulls a source, a batch
-/// has as many units as run in about 200 µs; if units are sent one by one, or the stage blocks, as many as run in about
-/// 20 µs. It has at most 64 units, and few enough that every worker gets a share of the units in flight. So batches
-/// make dispatch cheap in cheap stages, and long runs are spread over all workers. The units of a batch run one after
-/// the other. Choose [`Batch::of(1)`](Batch::of) in two cases: if several units could wait for something at the same
-/// time, but wait so rarely that the measured time does not show it; and if units wait *for one another*, because a
-/// unit that waits for another one in its batch never ends.
+/// The default, [`Batch::auto`], uses the measured service time of the stage. A batch is sized to run for about 200 µs
+/// in a flow that pulls a source, and for about 20 µs if units are sent one by one or the stage blocks. A batch has at
+/// most 64 units, and few enough that every worker gets a share of the units in flight. So batches make dispatch cheap
+/// in cheap stages, and long runs are spread over all workers. The units of a batch run one after the other. Choose
+/// [`Batch::of(1)`](Batch::of) in two cases. The first is a stage whose units wait, could wait at the same time, but
+/// wait too rarely for the measured time to show it. The second is a stage whose units wait *for one another*, because
+/// a unit that waits for another unit of its batch never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub(crate) size: Option<usize>,
@@ -34,7 +34,7 @@ impl Batch {
         Batch { size: Some(size), wait: Duration::ZERO }
     }
 
-    /// This batch, with at most `size` units if it has no size.
+    /// This batch, limited to `size` units if it has no limit of its own.
     pub(crate) fn or_of(self, size: usize) -> Self {
         Batch { size: self.size.or(Some(size)), ..self }
     }
@@ -102,12 +102,12 @@ impl Default for Retry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AfterFailure {
-    /// It becomes a [`DeadLetter`](crate::DeadLetter).
+    /// The unit becomes a [`DeadLetter`](crate::DeadLetter).
     #[default]
     DeadLetter,
-    /// It is retired without a result, and counted as skipped.
+    /// The unit is retired without a result, and counted as skipped.
     Skip,
-    /// It becomes a dead letter, and the flow stops admitting and drains.
+    /// The unit becomes a dead letter, and the flow stops admitting and drains.
     StopFlow,
 }
 

@@ -63,8 +63,8 @@ pub struct StackUse {
     /// The size of each stack, in bytes of address space.
     pub stack_bytes: u64,
     /// The greatest depth of a stack on which a fiber of the stage has ended, in bytes, rounded up to pages. So the
-    /// ended fibers of the stage have needed at most this. Stages share the stacks, so a fiber of another stage may
-    /// have caused this depth.
+    /// ended fibers of the stage have needed at most this depth. Stages share the stacks, so a fiber of another stage
+    /// may have caused it.
     pub deepest_bytes: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct ResourceReport {
     pub capacity: u64,
     /// Tokens a second, for rates.
     pub rate_per_s: Option<f64>,
-    /// The most tokens held at once; if keyed, of any one key.
+    /// The most tokens held at once; if keyed, the most of any one key.
     pub peak_in_use: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct Report {
     /// The cap on units in flight, as it was at the end.
     pub inflight_cap: u64,
     /// The cap on payload bytes, as it was at the end; `u64::MAX` if there is none. A serialized report may have null
-    /// for that.
+    /// instead of `u64::MAX`.
     #[cfg_attr(feature = "serde", serde(deserialize_with = "cap_or_null"))]
     pub memory_cap: u64,
     /// The number of shared workers.
@@ -155,9 +155,9 @@ impl Report {
     /// The number of dead letters that a report keeps when the flow has no listener for them.
     pub const DEAD_LETTERS_KEPT: usize = 1024;
 
-    /// The report of a flow that was abandoned and does not end, made from its last snapshot. Units in flight count as
-    /// `left`, the bottleneck is what [holds the flow up](Snapshot::held_by), and there are neither latencies nor dead
-    /// letters.
+    /// Makes the report of a flow that was abandoned and does not end, from its last snapshot. Units in flight count
+    /// as `left`, the bottleneck is what [holds the flow up](Snapshot::held_by), and there are neither latencies nor
+    /// dead letters.
     ///
     /// ```
     /// use millstream_flow::{Report, Snapshot};

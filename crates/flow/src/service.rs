@@ -73,14 +73,16 @@ enum Patience {
 
 /// A handle with which any thread submits units to a running flow. Clones are cheap.
 ///
-/// The submitting thread runs the functions that compute a unit's weight and needs. If they panic, so does the call.
+/// The submitting thread runs the functions that compute a unit's weight and needs. If one of them panics, the call
+/// panics.
 ///
 /// # In a stage's code
-/// In the code of the flow's own stages, no call waits. A full flow refuses the unit with [`SubmitError::Full`],
-/// because the worker that waits for room might be the one that has to make it. Two services whose stages submit to
-/// each other could also fill each other and stop. So a full flow *A* also refuses a unit from a stage of a flow *B* if
-/// workers of *A* wait for room in *B*, directly or through further flows. Only `submit`, `submit_at`, `send` and
-/// `send_all` detect this. If the stage returns the refusal as a failure, its retries submit the unit again.
+/// A call from the code of the flow's own stages never waits. If the flow is full, it refuses the unit with
+/// [`SubmitError::Full`], because a worker that waited for room might be the worker that has to make room. Two services
+/// whose stages submit to each other could also fill each other up and deadlock. So a full flow *A* also refuses a unit
+/// from a stage of a flow *B* if workers of *A* wait for room in *B*, directly or through further flows. Only `submit`,
+/// `submit_at`, `send` and `send_all` detect this. If the stage returns the refusal as a failure, its retries submit
+/// the unit again.
 ///
 /// A stage may wait for a [`Ticket`], of another flow or its own, only if other workers can run that ticket's unit. The
 /// engine does not detect that all workers wait.
@@ -151,10 +153,11 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit without blocking the thread. The future resolves when the unit is admitted.
     ///
     /// The first poll weighs the unit. A poll costs O(log n) with n waiting submitters. A future whose waker panics
-    /// loses its position in their line. A waker should not block, because other wake-ups may have to wait for it.
+    /// loses its position in line. A waker should not block, because other wake-ups may have to wait for it.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if it is polled in the code of the flow's own stages.
+    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if the future is polled in the code of the flow's own
+    /// stages.
     pub fn submit_async(&self, unit: In) -> SubmitFuture<'_, In, R> {
         SubmitFuture { submitter: self, unit: Some(unit), candidate: None, place: None }
     }
@@ -172,7 +175,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 AtGate::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 AtGate::Here => {
                     if !self.shared.gate_is_still_attended() {
-                        // The thread that attended the gate has left, and it may be long until another one does.
+                        // The thread that attended the gate has left, and it may be long until another thread attends
+                        // it.
                         self.shared.look_again();
                     }
                     return Ok(());
@@ -242,7 +246,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     ) -> Result<(), SubmitError<In>> {
         let bytes = candidate.bytes();
         let is_unticketed = promise.is_none();
-        // A worker of this flow must not wait for room, because it would help to keep the flow full.
+        // A worker of this flow must not wait for room: while it waits, it cannot finish the units that fill the
+        // flow.
         let patience = if self.shared.is_own_thread() { Patience::None } else { patience };
         let mut state = self.shared.lock();
         let mut place = None;
@@ -264,8 +269,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 return Ok(());
             }
             let pause = match patience {
-                // There is room, and no submitter waits. So a sender has claimed a slot at the gate, and is about to
-                // fill it.
+                // This submitter is the next one, and there is room. So only the gate keeps it out: a sender has
+                // claimed a slot there, and is about to fill it.
                 Patience::None if checks < MAX_CHECKS && state.is_next(place) && state.has_room(bytes) => {
                     checks += 1;
                     self.shared.unlock_and_wake(state);
@@ -316,7 +321,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
-            // The check above covers every wake-up so far. This sets up the wake-up for the wait.
+            // The check above has covered every wake-up so far. Now prepare the wake-up for the wait.
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             state = self.shared.wait_for(&bell, state, pause);
         };
@@ -464,7 +469,7 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
     ///
     /// After [`Control::abandon`](crate::Control::abandon), the call waits up to 0.7 seconds for running code to end,
     /// and counts units that still run as `left`. A thread that does not return from a stage's code continues without
-    /// the flow, and the ticket of its unit stays open until it returns.
+    /// the flow, and the ticket of its unit stays open until the code returns.
     ///
     /// # Panics
     /// If a stage of the flow itself calls this, because the call would wait for that stage.
@@ -487,7 +492,8 @@ impl<In: Send + 'static, R: Send + 'static> Drop for Service<In, R> {
                 self.submitter.shared.abandon();
             }
             if self.submitter.shared.is_own_thread() {
-                // A stage of the flow drops the service. The flow drains, but this thread must not wait for that.
+                // A stage of the flow is dropping the service. The flow drains, but this thread must not wait for the
+                // drain.
                 self.submitter.shared.close();
             } else {
                 self.end();

@@ -1,6 +1,6 @@
 //! The state of a flow at one moment.
 //!
-//! The structs will gain fields. A program that needs a value, for its tests, changes the fields of a default one.
+//! The structs will gain fields. To construct a value in a test, change the fields of a default one.
 
 /// Quantiles of a distribution of times, in nanoseconds. Each is within 1 % of a recorded value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Quantiles {
 pub struct Waiting {
     /// The resource's name, or `room` for units that are to be split, if the flow has no room for their children.
     pub resource: String,
-    /// Units that wait for it now.
+    /// Units that wait for the resource now.
     pub units: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct StageSnapshot {
     pub waiting_for: Vec<Waiting>,
     /// Units that have all they need and wait for a worker (part of `waiting`).
     pub granted: u64,
-    /// Units that a worker has taken.
+    /// Units that workers have taken.
     pub running: u64,
     /// Units that left the stage with success.
     pub units: u64,
@@ -132,9 +132,9 @@ pub struct ResourceSnapshot {
     pub rate_per_s: Option<f64>,
     /// Tokens held now, over all keys.
     pub in_use: u64,
-    /// The most tokens held at once; if keyed, of any one key.
+    /// The most tokens held at once; if keyed, the most of any one key.
     pub peak_in_use: u64,
-    /// Units that wait for it.
+    /// Units that wait for the resource.
     pub waiters: u64,
     /// Keys that exist now; 0 if not keyed.
     pub keys: u64,
@@ -149,13 +149,13 @@ pub struct KeySnapshot {
     pub resource: String,
     /// The key.
     pub key: String,
-    /// Units that wait for it.
+    /// Units that wait for the key.
     pub waiters: u64,
     /// Tokens of the key that are held.
     pub in_use: u64,
 }
 
-/// A flow at one moment. All numbers are of the same moment.
+/// The state of a flow at one moment. All its numbers refer to that moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

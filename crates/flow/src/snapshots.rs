@@ -23,7 +23,7 @@ impl Control {
     ///
     /// The iterator stores no snapshots: if it is read late, it yields the state at that moment, and skips the
     /// snapshots that it missed. The interval is at least [`Snapshots::MIN_INTERVAL`]. While the iterator waits, it
-    /// checks every 50 ms whether the flow is over, so it notices the end at most that late. Each check takes the
+    /// checks every 50 ms whether the flow is over, so it may notice the end up to 50 ms late. Each check takes the
     /// flow's lock for an instant.
     ///
     /// ```

@@ -5,9 +5,10 @@ use crate::failure::Failure;
 
 /// The code of a stage that takes `In`, for stages that need more than a closure.
 ///
-/// All workers share the value, so its methods take `&self`, and its own state needs atomics or locks. The input is a
-/// `&mut`, because it stays with the engine until the unit leaves the stage: a retry runs on it again, and a dead
-/// letter contains it. Take parts out of it (`std::mem::take`) only when nothing can fail any more.
+/// All workers share the value, so its methods take `&self`, and its own state needs atomics or locks. The engine
+/// keeps the input until the unit leaves the stage, because a retry needs it and a dead letter contains it. So the
+/// code gets the input as a `&mut`. Take parts out of the input (`std::mem::take`) only when nothing can fail any
+/// more.
 ///
 /// ```
 /// use millstream_flow::{Cx, Failure, Flow, Stage};
@@ -32,7 +33,7 @@ pub trait Stage<In>: Send + Sync + 'static {
     /// The type of the results.
     type Out: Send + 'static;
 
-    /// Runs on one unit.
+    /// Processes one unit.
     ///
     /// # Errors
     /// Any failure of this unit; the stage's policy decides what follows. A panic is a failure of the unit, too.

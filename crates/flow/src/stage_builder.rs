@@ -155,7 +155,7 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
         self
     }
 
-    /// Sets the end of a unit whose last attempt has failed (default: a dead letter).
+    /// Sets what happens to a unit whose last attempt has failed (default: it becomes a dead letter).
     pub fn after_failure(mut self, policy: AfterFailure) -> Self {
         self.policies.after_failure = policy;
         self

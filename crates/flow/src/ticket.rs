@@ -34,8 +34,8 @@ pub enum Unfinished {
 
 /// The claim to the result of one unit. A ticket is also a future.
 ///
-/// Dropping a ticket does not cancel the unit. If the unit then fails, its dead letter goes to the flow's listener; a
-/// letter that the ticket already has is dropped with it. To submit a unit whose result is not needed, use
+/// Dropping a ticket does not cancel the unit. If the unit fails later, its dead letter goes to the flow's listener;
+/// a letter that the ticket already has is dropped with the ticket. To submit a unit whose result is not needed, use
 /// [`send`](crate::Submitter::send).
 #[must_use = "only the ticket yields the unit's result"]
 pub struct Ticket<R> {
@@ -80,7 +80,7 @@ impl<R> Cell<R> {
         }
     }
 
-    /// Stores the waker and returns the one it replaces. `Err` means that the result has arrived.
+    /// Stores the waker, and returns the waker that it replaces. `Err` means that the result has arrived.
     fn wait(&self, waker: Contained<Waker>) -> Result<Option<Contained<Waker>>, Contained<Waker>> {
         match &mut *self.lock() {
             Slot::Waiting(waiting) => Ok(waiting.replace(waker)),
@@ -184,7 +184,7 @@ impl<R> Drop for Promise<R> {
     }
 }
 
-/// The end of a flow, which delivers results to tickets or to the listener.
+/// Delivers the results of a flow to tickets or to the listener.
 pub(crate) struct Sink<R> {
     pub(crate) tickets: Column<Promise<R>>,
     pub(crate) on_retire: OnceLock<Box<dyn Fn(R) + Send + Sync>>,

@@ -268,8 +268,8 @@ impl FlowDraft {
         Ok(())
     }
 
-    /// Turns each bound on a queue into a resource, whose tokens are the places in the queue. The stages before it ask
-    /// for a place, and a unit holds its place until it leaves the stage.
+    /// Turns each bound on a queue into a resource, whose tokens are the slots of the queue. The previous stages ask
+    /// for a slot, and a unit holds its slot until it leaves the stage.
     fn add_queue_places(&mut self, drafts: &mut [Draft]) -> Vec<Option<u16>> {
         let mut places = Vec::with_capacity(drafts.len());
         for s in 0..drafts.len() {
@@ -342,8 +342,8 @@ impl FlowDraft {
     }
 }
 
-/// The function that gets dead letters without a ticket, and the list in which it keeps them if the program has set
-/// none.
+/// Returns the function that gets dead letters of units without a ticket. If the program has set no such function,
+/// the returned one keeps the letters in the returned list.
 fn keep_letters(listener: Option<Letters>) -> (Arc<Mutex<Vec<DeadLetter>>>, Letters) {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let ours = kept.clone();

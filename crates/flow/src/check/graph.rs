@@ -4,7 +4,7 @@
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) entry: u16,
-    /// The resource that bounds the entry's queue. Admission gives every unit one place of it.
+    /// The resource that bounds the entry's queue. Admission gives every unit one slot of that queue.
     pub(crate) entry_place: Option<u16>,
     pub(crate) stages: Vec<Node>,
     /// Names of the resources.
@@ -28,6 +28,7 @@ pub(crate) struct Asked {
     pub(crate) resource: u16,
     /// The stage until which the need is held; `None` if it is held only for the run of the asking stage.
     pub(crate) until: Option<u16>,
-    /// Whether the need is a place in the queue of that stage. A unit that goes elsewhere releases it at once.
+    /// Whether the need is for a slot in the queue of that stage. A unit that goes to another stage releases the slot
+    /// at once.
     pub(crate) place: bool,
 }

@@ -13,8 +13,8 @@ use super::graph::Graph;
 /// Every pair "asks for *b* while holding *a*" that is possible in a flow, as
 /// [`Plan::pairs`](crate::plan::Plan::pairs).
 ///
-/// The iterator makes the pairs on demand, because their number grows with the square of the stages if each stage holds
-/// its needs to the end of the flow.
+/// The iterator makes the pairs on demand, because their number grows with the square of the number of stages if each
+/// stage holds its needs to the end of the flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanPairs {
     resources: Vec<String>,
@@ -158,7 +158,7 @@ struct Flow<'a> {
 struct Passing {
     takes: Vec<usize>,
     gives_back: Vec<usize>,
-    /// The places in the queues of the next stages. A unit that goes elsewhere releases them.
+    /// The slots in the queues of the next stages. A unit that goes to another stage releases them.
     places: Vec<usize>,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Flow<'a> {
     fn settle(self) -> (Vec<(u16, u16)>, Vec<Bits>) {
         let mut held = vec![Bits::new(self.holdings.len()); self.stages.len()];
         if self.graph.entry_place.is_some() {
-            // Admission gives every unit a place in the entry's queue, which is the first holding.
+            // Admission gives every unit a slot in the entry's queue, which is the first holding.
             held[usize::from(self.graph.entry)].set(0);
         }
         let order = self.graph.forwards();

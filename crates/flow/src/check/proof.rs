@@ -59,12 +59,12 @@ impl Graph {
         Ok(Proof { ranks, pairs, distance, leads_to })
     }
 
-    /// Checks that a unit to be split has no place in a bounded queue, and asks for none, so that its children never
-    /// wait for a place that it holds.
+    /// Checks that a unit to be split has no slot in a bounded queue, and asks for none. So its children never wait
+    /// for a slot that the unit itself holds.
     fn check_splits(&self) -> Result<(), BuildError> {
         let named = |stage: u16| self.stages[usize::from(stage)].name.clone();
         for (split, node) in (0..).zip(&self.stages).filter(|(_, node)| node.splits) {
-            // If a queue is bounded, the stages before it ask for a place in it.
+            // If a queue is bounded, the previous stages ask for a slot in it.
             let place = |node: &Node| node.asks.iter().filter(|asked| asked.place).find_map(|asked| asked.until);
             if let Some(next) = place(node) {
                 return Err(BuildError::QueueAfterSplit { stage: named(split), next: named(next) });
@@ -85,10 +85,10 @@ impl Graph {
             let beyond = self.reach(waiting);
             for (s, stage) in (0..).zip(&self.stages) {
                 for &Asked { resource, until, place } in &stage.asks {
-                    // A unit releases its place in the stage's own queue when it begins to wait there.
+                    // A unit releases its slot in the stage's own queue when it begins to wait in that stage.
                     let ends_here = place && until == Some(waiting);
                     let Some(until) = until.filter(|&until| !ends_here && beyond[usize::from(until)]) else { continue };
-                    // The stage asks for a place in the next queue only when the wait is over.
+                    // The stage asks for a slot in the next queue only after the wait.
                     if (s == waiting && place) || !self.reach_before(s, until)[usize::from(waiting)] {
                         continue;
                     }

@@ -20,8 +20,8 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
         if !stage.blocking {
             on_workers += cpu + wait;
         }
-        // A need that is held beyond the visit takes at least this much, so it counts. A need per batch or with a key
-        // may take less, so it does not count.
+        // A need that is held beyond the visit occupies its resource for at least this time, so it counts. A need per
+        // batch or with a key may occupy its resource for less, so it does not count.
         for need in stage.needs.iter().filter(|need| !need.keyed && need.hold != ModelHold::Batch) {
             let Some(amount) = need.amount else { continue };
             on_resources[usize::from(need.resource)] += match model.resources[usize::from(need.resource)].supply {

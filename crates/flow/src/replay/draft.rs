@@ -23,7 +23,7 @@ pub(super) struct Draft {
     pub(super) pulls: Vec<Pull>,
     /// The units that wait at the end of a window.
     pub(super) waiting: Vec<Waiting>,
-    /// The number of units at the beginning that stand for those that wait when the replay begins.
+    /// The number of units at the beginning that represent units already waiting when the replay begins.
     pub(super) standing: usize,
     pub(super) account: Account,
     most_visits: usize,
@@ -54,7 +54,7 @@ impl Pull {
         self.began_ns.saturating_add(self.wall_ns)
     }
 
-    /// The time of the pull for each unit. A short pull counts as computing, and a long one as waiting for its input.
+    /// Each unit's share of the pull's time. A short share counts as computing, and a long one as waiting for input.
     fn each(&self) -> Spent {
         const SHORT_NS: u64 = 50_000;
         let ns = self.wall_ns / self.units.max(1);
@@ -237,7 +237,7 @@ impl Draft {
             }
         }
         let visits: Vec<Visit> = self.visits.into_iter().map(|(.., visit)| visit).collect();
-        // Children that retired at once were in no stage, but they count, too.
+        // Children that retired at once were in no stage, but they count as well.
         let mut children = Vec::new();
         let mut is_child = vec![false; units.len()];
         self.born.sort_by_key(|born| (born.parent, born.first));

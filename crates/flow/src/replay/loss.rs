@@ -46,8 +46,8 @@ pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64
     };
     let (mut low, mut high) = (0.0, MAX_LOSS);
     // If sharing alone explains the delay, there is no loss. If no loss explains it, the delay has another cause, such
-    // as other programs that delay a single worker. A failing replay is reported when the program asks for it, so it is
-    // ignored here.
+    // as other programs that delay a single worker. The error of a replay is ignored here, because the program gets it
+    // from the replay that it asks for.
     let (Ok(least), Ok(most)) = (delay(low), delay(high)) else { return 0.0 };
     if recorded <= least || most < recorded {
         return 0.0;

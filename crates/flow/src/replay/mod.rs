@@ -3,7 +3,7 @@
 //! | file | idea |
 //! | --- | --- |
 //! | `what_if` | the settings that a replay can change |
-//! | `script` | what each unit did |
+//! | `script` | what each unit did: its *visits*, each of which is one run in one stage |
 //! | `draft` | a script while the trace is being read |
 //! | `window` | the complete units of a live trace |
 //! | `waiting` | the units of a live trace that have not left yet |

@@ -25,7 +25,7 @@ pub struct Replayed {
 }
 
 /// Plays a script on the stand-in of a model. `order` lists the indices of its roots. The first `standing` of them
-/// stand for units that already wait at the beginning.
+/// represent units that already wait at the beginning.
 pub(super) fn play(
     model: &Model,
     factors: &[f64],
@@ -41,8 +41,8 @@ pub(super) fn play(
     flow.give_source(roots.into_iter());
     let mut pulls = ScriptedPulls { script, order: order.into_iter() };
     let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
-    // While the flow is as full as at the beginning, as many units leave as arrive. The units that are in line at the
-    // end leave without others behind them, so they do not count.
+    // While the flow stays as full as at the beginning, as many units leave as arrive. At the end, no more units
+    // arrive behind those in line, so the departures of these do not count.
     let part = steady_part(script.units().saturating_sub(standing).max(standing));
     let marks = part.map(|nth| nth as u64);
     let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, marks, max_events, viewer);

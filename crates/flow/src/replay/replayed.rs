@@ -29,7 +29,7 @@ pub struct Trace {
     header: Header,
     measured: Measured,
     script: Arc<Script>,
-    /// The number of units of the run that each unit of the script stands for.
+    /// The number of units of the run that each unit of the script represents.
     weight: f64,
     /// See [`fit_loss`].
     loss: OnceLock<f64>,
@@ -66,7 +66,7 @@ impl Trace {
     ///
     /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. From a [live
     /// trace](crate::LiveTrace), it takes the newest 100,000 complete units. It also takes the units that still wait,
-    /// each completed with the visits of a similar unit that has left.
+    /// and completes each of them with the visits of a similar unit that has left.
     ///
     /// # Errors
     /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.
@@ -89,7 +89,7 @@ impl Trace {
     /// Reads a trace in bounded memory. If the trace has more than two million runs of units in stages, only a sample
     /// is kept.
     ///
-    /// A sample consists of whole families, has about one million runs, and stands for the whole run: see
+    /// A sample consists of whole families, has about one million runs, and represents the whole run: see
     /// [`weight`](Self::weight). To sample, the input is read twice. If the flow splits its units, it is read up to
     /// four times, and once more for each additional generation.
     ///
@@ -127,15 +127,16 @@ impl Trace {
         Ok(Trace { header, measured, script: Arc::new(script), weight, loss: OnceLock::new() })
     }
 
-    /// The number of units of the run that each unit of a replay stands for: 1, unless the trace was
-    /// [sampled](Self::read_or_sample). Multiply counts of units by it, and times that grow with the number of units.
+    /// The number of units of the run that each unit of a replay represents: 1, unless the trace was
+    /// [sampled](Self::read_or_sample). Multiply counts of units by this weight, and also times that grow with the
+    /// number of units.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). In that case the
-    /// [measured](Self::measured) numbers are those of the units in the trace, and the wall time is computed from the
-    /// pace at which they left.
+    /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). The
+    /// [measured](Self::measured) numbers of a live trace are those of its units, and the wall time is computed from
+    /// the pace at which they left.
     pub fn is_live(&self) -> bool {
         self.header.window.is_some()
     }
@@ -190,8 +191,8 @@ impl Trace {
         self.script.roots().len()
     }
 
-    /// The number of units that left in the window of a [live trace](crate::LiveTrace), including those that were
-    /// admitted before it. Replays also have units that stand for those that wait.
+    /// The number of units that left in the window of a [live trace](crate::LiveTrace), including units that were
+    /// admitted before the window. Replays also have units that represent the waiting ones.
     pub fn departed(&self) -> u64 {
         self.measured.departed
     }
@@ -201,9 +202,9 @@ impl Trace {
         Duration::from_nanos(self.measured.departed_ns)
     }
 
-    /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace). It counts
-    /// only those for which the window has a similar unit that has left. A replay begins with them, or with an even
-    /// part of them if there are many.
+    /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace). Only
+    /// units for which the window has a similar unit that has left are counted. A replay begins with all of these units
+    /// or, if there are many, with an even part of them.
     pub fn waiting(&self) -> u64 {
         let one_in = self.header.window.map_or(0, |window| window.waiting_one_in);
         (self.script.standing() as u64).saturating_mul(one_in)
@@ -249,8 +250,8 @@ impl Trace {
     }
 
     /// Like [`replay`](Self::replay), and passes snapshots of the simulated flow to `see`: at the beginning, after each
-    /// interval of `every` in simulated time, and at the end. A trace tells how long units were in stages, but not what
-    /// they waited for; a replay shows it.
+    /// interval of `every` in simulated time, and at the end. A trace tells how long units were in stages; only a
+    /// replay shows what they waited for.
     ///
     /// The interval is at least a microsecond, and doubles after each 4,096 snapshots. Each snapshot costs some
     /// microseconds.
@@ -342,9 +343,9 @@ impl Trace {
         play(&model, &factors, &self.script, order, standing, costs, viewer)
     }
 
-    /// Returns the number of units that wait when a replay begins. If the line fills the flow, it would also fill a
-    /// flow with a higher cap, but a window is too short to show that growth. So copies of units in the line replace
-    /// the last units that arrived.
+    /// Returns the number of units that wait when a replay begins. Makes the line longer if the replay has a higher
+    /// cap on units in flight than the run: a line that fills the flow would grow until it fills the larger flow, but
+    /// a window is too short to show that. So copies of units in line replace the last units that arrived.
     fn lengthen_line(&self, order: &mut Vec<usize>, inflight: u64) -> usize {
         let (standing, before) = (self.script.standing(), self.header.model.inflight);
         if standing == 0 || inflight <= before || self.waiting() < before / 2 {
@@ -370,9 +371,9 @@ impl Trace {
     /// The part of the cores' speed, from 0 to 0.5, that was lost while all of them were computing. A real system does
     /// not share its cores as evenly as a simulated one, and other programs compute, too.
     ///
-    /// With this loss, units of a replay wait for processors as long as the kernel reported. It is 0 if sharing alone
-    /// explains that wait, or if no loss does. The first call, or the first replay, costs up to eight replays of at
-    /// most about 20,000 runs of units in stages.
+    /// With this loss, units of a replay wait for processors as long as the kernel reported. The loss is 0 if sharing
+    /// alone explains that wait, or if no loss does. The first call, or the first replay, costs up to eight replays
+    /// of at most about 20,000 runs of units in stages.
     pub fn crowding_loss(&self) -> f64 {
         *self.loss.get_or_init(|| fit_loss(&self.header.model, &self.script, self.costs()))
     }

@@ -45,7 +45,7 @@ impl Shares {
         ids.for_each(|id| *self.0.entry(sampling::one_in(id, whole)).or_default() += 1);
     }
 
-    /// The even sample has one block in this number.
+    /// Returns N, if the even sample has one block in N.
     fn least(&self) -> u64 {
         self.0.last_key_value().map_or(1, |(&one_in, _)| one_in)
     }
@@ -260,7 +260,8 @@ mod tests {
     #[test]
     fn a_sample_has_the_throughput_of_the_whole() {
         const RECORDINGS: usize = 5;
-        // If another program takes the processors during a part of a recording, the parts differ.
+        // If another program takes the processors during a part of a recording, the sample differs from the whole. So
+        // one good recording of several is enough.
         let mut worst = [0.0; RECORDINGS];
         for worst in &mut worst {
             *worst = miss_of_a_sample();

@@ -44,9 +44,9 @@ pub(crate) struct Script {
     pub(super) visits: Vec<Visit>,
     pub(super) asks: Vec<AskedFor>,
     pub(super) children: Vec<UnitIndex>,
-    /// The units that the source brought, in order.
+    /// The units that the source produced, in order.
     pub(super) roots: Vec<UnitIndex>,
-    /// The number of roots at the beginning that stand for units that already waited.
+    /// The number of roots at the beginning that represent units already waiting.
     pub(super) standing: usize,
     /// The pull time of each root.
     pub(super) pulls: Vec<Spent>,

@@ -52,14 +52,15 @@ pub(crate) struct Stage {
     /// The stage to which each exit leads. The last exit is retirement if units may retire here.
     next: Vec<u16>,
     retires: bool,
-    /// In a stage that gathers: the units whose remaining visits its groups will take, by the number of their key.
+    /// In a stage that gathers: the units that continued as groups in the recorded run, by the number of their key.
+    /// Closed groups follow the remaining visits of these units.
     groups: Mutex<HashMap<u64, VecDeque<Shade>>>,
     /// How many groups of each key have been opened.
     opened: Mutex<HashMap<u64, usize>>,
 }
 
 impl Stage {
-    /// Returns the unit's next visit, which is to this stage. Runs that were cancelled for memory are left out.
+    /// Returns the unit's next visit, which is to this stage. Skips runs that were cancelled for memory.
     fn visit(&self, shade: &mut Shade) -> Option<Visit> {
         if shade.unit == UnitIndex::MAX {
             return None;
@@ -71,7 +72,7 @@ impl Stage {
         if let Some(visit) = visits.get(shade.at as usize).filter(|visit| visit.stage == self.index) {
             return Some(*visit);
         }
-        // The result of the previous visit may have been dropped for lack of memory, so that the unit has returned to
+        // The result of the previous visit may have been dropped for lack of memory. Then the unit has returned to
         // repeat that visit.
         let before = (shade.at as usize).checked_sub(1)?;
         let again = *visits.get(before)?;
@@ -86,7 +87,7 @@ impl Stage {
         visits.get(shade.at as usize).filter(|visit| visit.stage == self.index).map_or(0, |visit| visit.bytes)
     }
 
-    /// Returns the weight to which the unit grows in a visit, as its next visit shows it.
+    /// Returns the weight to which the unit grows in a visit, which is its weight in the next visit.
     fn grows_to(&self, visit: &Visit, shade: &Shade) -> u64 {
         let next = self.script.visits_of(shade.unit).get(shade.at as usize + 1);
         next.map_or(0, |next| next.bytes).max(visit.bytes)
@@ -169,7 +170,7 @@ impl Stage {
         }
         let mut holder = None;
         match visit.end {
-            // The unit held a group; its later visits are the group's.
+            // The unit held a group; its later visits belong to the group.
             End::Hold => holder = Some(Shade { at: shade.at + 1, key, ..*shade }),
             // The unit's group was full at once and continued with this visit.
             End::Go(_) | End::Retire => {

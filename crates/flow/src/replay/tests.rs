@@ -92,8 +92,8 @@ fn erlang_c(servers: u64, load: f64) -> f64 {
     blocked / (1.0 - load * (1.0 - blocked))
 }
 
-/// The throughput and the mean time in a queue that holds at most `room` units and pauses its source meanwhile (M/M/c/K; the pause
-/// stands for arrivals that are turned away, because the source is memoryless).
+/// The throughput and the mean time in a queue that holds at most `room` units and pauses its source while it is full. This is
+/// M/M/c/K: because the source is memoryless, a pause is equivalent to rejecting arrivals.
 fn with_room(servers: u64, load: f64, room: u64) -> (f64, f64) {
     let arrivals = load * servers as f64;
     let mut weights = vec![1.0];
@@ -265,7 +265,7 @@ fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
     let alone = self::model(vec![stage("compute", None, &[], false)], &[], 64, 1);
     recorded.account = Account { cpu_ns, wait_ns, delayed_ns: cpu_ns / 50 };
     assert_eq!(fit_loss(&alone, &Arc::new(recorded), machine), 0.0);
-    // The fit uses at least one unit of the source, even if it alone exceeds the limit.
+    // The fit uses at least one unit of the source, even if that unit alone exceeds the limit.
     let long = (0..150_000).map(|_| Visit::new(0, End::Go(0), spent(1))).chain([Visit::new(0, End::Retire, spent(1))]);
     let mut recorded = Script::of([(waits(0), long.collect())]);
     recorded.account = Account { cpu_ns: 150_000_000_000, wait_ns: 0, delayed_ns: 3_000_000_000 };

@@ -10,7 +10,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends the difference `to - from`, which wraps around.
+/// Appends the difference `to - from`, computed modulo 2^64.
 #[inline]
 pub(crate) fn put_difference(out: &mut Vec<u8>, from: u64, to: u64) {
     let difference = to.wrapping_sub(from) as i64;

@@ -16,7 +16,7 @@ const WORTH_A_CLOCK_NS: u64 = 20_000;
 const WORTH_AN_ACCOUNT_NS: u64 = 200_000;
 const WAITED_ONE_IN: u64 = 32;
 
-/// The longest time between two runs, without a sleep, that counts as the engine's own work. If it takes longer,
+/// The longest time between two runs, without a sleep, that counts as the engine's own work. After a longer time,
 /// another thread has had the processor.
 const MAX_BETWEEN_NS: u64 = 50_000;
 
@@ -31,7 +31,7 @@ pub(super) struct Clocks {
     /// Whether the runs are of fibers. The clocks of a thread tell nothing about a fiber, so such runs count as waits,
     /// except for the processor time that is charged to them.
     of_fibers: bool,
-    /// The kernel's account of this thread, if it keeps one, and the wait at the last reading.
+    /// The kernel's account of this thread, if the kernel keeps one, and the total wait at the last reading.
     account: Option<File>,
     delayed_ns: u64,
     /// Whether the last run was long, so that it is worthwhile to read the clocks at the beginning of the next one.
@@ -123,8 +123,8 @@ impl Clocks {
         std::mem::replace(&mut self.between_ns, next)
     }
 
-    /// Takes the time for which the worker waited for a processor after it was woken for the current run; `None` if it
-    /// was not woken, or the sleep was not timed.
+    /// Takes the time for which the worker, woken for the current run, waited for a processor; `None` if the worker
+    /// was not woken, or its sleep was not timed.
     pub(super) fn take_wake_delay(&mut self) -> Option<u64> {
         self.wake_delay_ns.take()
     }

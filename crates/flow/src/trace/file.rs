@@ -47,7 +47,7 @@ pub(crate) struct Window {
     /// The trace has all records of runs that began at this time or later.
     #[serde(default)]
     pub(crate) from_ns: u64,
-    /// The trace has one in this many of the units that wait; 0 if it has none of them.
+    /// N if the trace has one in N of the units that wait; 0 if it has none of them.
     #[serde(default)]
     pub(crate) waiting_one_in: u64,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Measured {
     pub(crate) dead_lettered: u64,
     pub(crate) gathered: u64,
     pub(crate) left: u64,
-    /// The number of units that left in a window, and the time that this number takes at the window's pace.
+    /// The number of units that left in a window, and the time in which that many units leave at the window's pace.
     #[serde(default)]
     pub(crate) departed: u64,
     #[serde(default)]

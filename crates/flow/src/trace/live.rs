@@ -86,7 +86,7 @@ impl fmt::Debug for LiveTrace {
 
 impl LiveTrace {
     /// Begins to record the units that are admitted from now on. Measures the machine for about two milliseconds.
-    /// Returns `false` if recording has begun before.
+    /// Returns `false` if recording had already begun.
     pub fn begin(&self) -> bool {
         if self.tape.keeps_since().is_some() {
             return false;
@@ -129,15 +129,15 @@ impl LiveTrace {
     /// the units that wait now, in at most half as many bytes. [`Trace::read`](crate::Trace::read) reads it.
     ///
     /// The call copies the records that workers have not flushed yet, at most 8 KiB for each worker (48 KiB while a
-    /// file is written); a worker that ends a run meanwhile waits for the copy. It also examines each unit in flight,
-    /// in short steps under the flow's lock. If there are too many waiting units, it repeats this with half of them,
-    /// until they fit.
+    /// file is written); a worker that ends a run meanwhile waits for the copy. The call also examines each unit in
+    /// flight, in short steps under the flow's lock. If there are too many waiting units, the call examines them
+    /// again and halves their number, until they fit.
     ///
     /// # Panics
     /// Never, because a write to memory does not fail.
     pub fn window(&self, most_bytes: usize) -> Vec<u8> {
-        // Each run that ended before this moment has written its record. So for a run that began before, the records of
-        // all earlier runs of the same unit are present.
+        // Each run that ended before this moment has written its record. So for a run that began before this moment,
+        // the records of all earlier runs of the same unit are present.
         let until_ns = self.shared.now();
         let Kept { mut chunks, from_id, from_ns } = self.tape.kept(most_bytes);
         let (waiting, waiting_one_in) = self.waiting(most_bytes / 2).unzip();
@@ -161,7 +161,7 @@ impl LiveTrace {
     fn waiting(&self, most_bytes: usize) -> Option<(Arc<[u8]>, u64)> {
         let mut one_in = 1;
         loop {
-            // The worker's number of this chunk, which no worker has.
+            // The number of this chunk's worker, which is a number that no worker has.
             let (mut out, mut context) = (Vec::new(), Context::default());
             put(&mut out, u64::MAX);
             let begins = out.len();
@@ -183,7 +183,7 @@ impl LiveTrace {
         }
     }
 
-    /// The numbers of the run at this moment. The reader of the window computes those of the window.
+    /// The numbers of the run at this moment. The reader of the window computes the numbers of the window.
     fn summary(&self, model: &Model) -> Measured {
         let now = self.shared.snapshot();
         Measured {

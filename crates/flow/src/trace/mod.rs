@@ -1,5 +1,5 @@
-//! Traces record the visits of each unit to each stage, so that the run can be [replayed](crate::Trace::replay) with
-//! other settings.
+//! Traces record each run of each unit in each stage, so that the flow's run can be [replayed](crate::Trace::replay)
+//! with other settings.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -18,10 +18,10 @@
 //! | `events` | a trace as the timelines of its workers |
 //! | `costs` | the machine's own costs, measured when a recording begins |
 //!
-//! A record has, for each unit, its number, its time in the stage's code, the part of that time that was processor
-//! time, and how the run ended. If the unit has a weight, needs of its own or the key of a group, the record has these,
-//! too. It does not have the time at which each unit began, only that of the batch, because a replay determines these
-//! times.
+//! A record describes the run of one batch in one stage. For each unit, the record has its number, its time in the
+//! stage's code, the part of that time that was processor time, and how its run ended. If the unit has a weight, needs
+//! of its own or the key of a group, the record has these as well. The record has the time at which the batch began,
+//! but not the times at which its units began, because a replay determines those itself.
 
 pub(crate) mod bytes;
 mod clocks;

@@ -139,8 +139,8 @@ impl Model {
         None
     }
 
-    /// Returns whether a unit's record always tells the root of its family. This is so if children have no children,
-    /// and no group replaces a parent.
+    /// Returns whether a unit's record always tells the root of its family: no child has children, and no group
+    /// replaces a parent.
     pub(crate) fn tells_families(&self) -> bool {
         let is_by_parent = |stage: &ModelStage| matches!(stage.kind, Kind::Gather { by: GatherBy::Parent, .. });
         !self.nests() && !self.stages.iter().any(is_by_parent)

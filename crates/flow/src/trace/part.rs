@@ -6,7 +6,7 @@ use crate::engine::run::witness::Ran;
 use crate::engine::units::column::Row;
 use crate::engine::units::record::UnitRef;
 
-/// The units of a batch, and those of them that are recorded. Both are determined once, even if the batch runs through
+/// The units of a batch, and which of them are recorded. Both are determined once, even if the batch runs through
 /// several stages.
 #[derive(Default)]
 pub(super) struct Part {

@@ -9,7 +9,7 @@ use crate::engine::threads::shared::Shared;
 /// A flow as it was built.
 pub(crate) struct Built {
     pub(crate) model: Model,
-    /// The floor and ceiling of each stage. The engine has chosen some of them itself.
+    /// The floor and ceiling of each stage. The engine has chosen those that the program did not set.
     pub(crate) workers: Box<[Workers]>,
 }
 

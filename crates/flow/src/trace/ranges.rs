@@ -3,7 +3,7 @@
 use super::bytes::{put, put_difference};
 use super::sampling::end_of_block;
 
-/// Ranges of consecutive numbers, in the order of the units. Each has its first number and its length.
+/// Ranges of consecutive numbers, in the order of the units. Each range has its first number and its length.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges(Vec<(u64, u64)>);
 
@@ -48,7 +48,8 @@ impl Ranges {
         self.0.iter().flat_map(|&(first, length)| first..first + length)
     }
 
-    /// Writes each range, relative to the number `from`; returns the number after the last one.
+    /// Writes each range relative to the end of the previous one, and the first one relative to `from`. Returns the end of
+    /// the last one.
     pub(crate) fn put(&self, out: &mut Vec<u8>, mut from: u64) -> u64 {
         for &(first, length) in &self.0 {
             put_difference(out, from, first);

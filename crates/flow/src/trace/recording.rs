@@ -14,7 +14,7 @@ use crate::flow::Flow;
 use crate::report::Report;
 
 impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
-    /// Records the visits of each unit to each stage, for [`Trace::read`](crate::Trace::read). Call it before the flow
+    /// Records each run of each unit in each stage, for [`Trace::read`](crate::Trace::read). Call this before the flow
     /// starts, and call [`finish`](Recording::finish) with the report. `note` is stored in the trace unchanged.
     ///
     /// A record takes at most about 16 bytes for a run of a unit in a stage, and far fewer if units are alike. A worker

@@ -24,7 +24,7 @@ const WAITS: u8 = 3;
 const UNIFORM: u64 = 1;
 /// Flag: the processor time follows.
 const CPU: u64 = 2;
-/// Flag: exceptions follow, which are units with another end than most.
+/// Flag: exceptions follow, for the units whose end differs from that of most units.
 const EXCEPTIONS: u64 = 4;
 /// Flag: weights follow.
 const BYTES: u64 = 8;
@@ -137,7 +137,7 @@ impl End {
 pub(crate) struct AskedFor {
     pub(crate) resource: u16,
     pub(crate) amount: u64,
-    /// A number that stands for the key; equal keys have equal numbers.
+    /// A number that represents the key; equal keys have equal numbers.
     pub(crate) key: Option<u64>,
 }
 
@@ -149,7 +149,7 @@ pub(crate) struct UnitRun {
     pub(crate) end: End,
     pub(crate) bytes: u64,
     pub(crate) asks: Vec<AskedFor>,
-    /// A number that stands for the key of the unit's group.
+    /// A number that represents the key of the unit's group.
     pub(crate) group: u64,
     pub(crate) delay_ns: u64,
 }
@@ -196,7 +196,7 @@ pub(crate) enum Record {
 pub(crate) struct Waiting {
     pub(crate) id: u64,
     pub(crate) stage: u16,
-    /// Its needs in this stage that differ from unit to unit.
+    /// Those needs of the unit in this stage that differ from unit to unit.
     pub(crate) asks: Vec<AskedFor>,
 }
 
@@ -204,7 +204,7 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     at_ns: u64,
-    /// The latest beginning of a run so far. Used only for writing.
+    /// The latest start time of a run so far. Used only for writing.
     latest_ns: u64,
     id: u64,
     /// The highest number of a unit so far. Used only for writing.
@@ -216,8 +216,8 @@ impl Context {
         self.most_id
     }
 
-    /// The latest beginning of a run, which need not be that of the last one: fibers that share a track write their
-    /// runs in the order in which they end.
+    /// The latest start time of a run. The last run in the chunk may have an earlier start time, because fibers that
+    /// share a track write their runs in the order in which these end.
     pub(crate) fn latest_ns(&self) -> u64 {
         self.latest_ns
     }
@@ -330,7 +330,7 @@ fn times(timings: &[(u64, u64)], places: impl Iterator<Item = usize>) -> impl It
     places.map(move |place| all.find(|(at, _)| *at == place).map_or(0, |(_, ns)| ns))
 }
 
-/// The exceptions among the units at these indices, by their position among these units.
+/// The exceptions among the units at these indices. Each has its position among these units.
 fn exceptions(all: &[(u32, Verdict)], places: impl Iterator<Item = usize>) -> Vec<(u64, &Verdict)> {
     if all.is_empty() {
         return Vec::new();
@@ -369,7 +369,7 @@ fn put_ask(out: &mut Vec<u8>, ask: &Ask) {
     }
 }
 
-/// Returns the number that stands for a key. It is the same in all runs of a program.
+/// Returns the number that represents a key, which is the same in all runs of a program.
 fn hash_of(key: &str) -> u64 {
     super::bytes::checksum(key.as_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & KEY_MASK
 }

@@ -35,7 +35,7 @@ pub(crate) fn end_of_block(id: u64) -> u64 {
     (id / BLOCK + 1).saturating_mul(BLOCK)
 }
 
-/// Whether one of these units is recorded.
+/// Whether at least one of these units is recorded.
 pub(crate) fn is_one_recorded(first: u64, units: u64, whole: u64) -> bool {
     let end = first.saturating_add(units);
     let mut id = first;

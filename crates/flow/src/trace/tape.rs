@@ -2,8 +2,8 @@
 //!
 //! Each worker fills its own chunk. A full chunk goes to the file, and to the *ring*, which keeps the newest chunks. A
 //! tape that is off collects nothing: a worker checks the switch at the beginning of each turn, which is one or several
-//! batches of work. The check comes after it has taken the batches under the flow's mutex, so every run of a unit that
-//! was admitted after the switch is recorded.
+//! batches of work. The worker checks after it has taken the batches under the flow's mutex, so every run of a unit
+//! that was admitted after the tape was switched on is recorded.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -104,12 +104,12 @@ struct Frame {
     bytes: Arc<[u8]>,
     /// The highest number of a unit in the chunk.
     most_id: u64,
-    /// The beginning of the last run in the chunk.
+    /// The latest start time of a run in the chunk.
     last_ns: u64,
 }
 
 impl Ring {
-    /// Records that a chunk is missing.
+    /// Notes that a chunk is missing: the records are complete only after its units and runs.
     fn lose(&mut self, frame: &Frame) {
         self.from_id = self.from_id.max(frame.most_id.saturating_add(1));
         self.from_ns = self.from_ns.max(frame.last_ns.saturating_add(1));
@@ -147,7 +147,8 @@ impl Tape {
 
     /// Records every unit from now on, without sampling.
     pub(super) fn take_all(&self) {
-        // Relaxed: the flow's mutex, which the caller takes next, orders it before the units that matter.
+        // Relaxed: the flow's mutex, which the caller locks next, orders this store before the admission of the units
+        // that matter.
         self.whole.store(0, Ordering::Relaxed);
     }
 
@@ -173,8 +174,8 @@ impl Tape {
         lock(&self.ring).since
     }
 
-    /// Returns the newest records, about `most_bytes` of them. A worker that ends a run meanwhile waits for some
-    /// microseconds.
+    /// Returns the newest records, about `most_bytes` of them. A worker that ends a run during the call waits for
+    /// some microseconds.
     pub(super) fn kept(&self, most_bytes: usize) -> Kept {
         let open = lock(&self.chunks).open.clone();
         // All locks are held together, so that each record is found once, either in its worker's chunk or in the ring.
@@ -297,8 +298,8 @@ impl Chunk {
         (&mut self.bytes, &mut self.context)
     }
 
-    /// Takes the bytes, the highest number of a unit in them, and the latest beginning of a run. The next record begins
-    /// a new chunk.
+    /// Takes the bytes, the highest number of a unit in them, and the latest start time of a run. The next record
+    /// begins a new chunk.
     fn take(&mut self) -> (Vec<u8>, u64, u64) {
         let context = std::mem::take(&mut self.context);
         (std::mem::take(&mut self.bytes), context.most_id(), context.latest_ns())
@@ -355,7 +356,7 @@ impl Track for WorkerTrack {
         if !std::mem::replace(&mut self.records, true) {
             self.clocks.forget();
         }
-        // Relaxed: the stores say why.
+        // Relaxed: see the comments at the stores.
         self.whole = self.tape.whole.load(Ordering::Relaxed);
         self.clocks.begin(now);
     }
@@ -394,7 +395,7 @@ impl Track for WorkerTrack {
 }
 
 impl Drop for WorkerTrack {
-    /// Flushes the records of the worker that ends.
+    /// Flushes the records of a worker whose thread ends.
     fn drop(&mut self) {
         self.tape.flush(lock(&self.chunk));
         lock(&self.tape.chunks).open.retain(|open| !Arc::ptr_eq(open, &self.chunk));
