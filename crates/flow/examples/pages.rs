@@ -1,13 +1,14 @@
 //! A loop: the flow reads sites page by page, until a page is the last one of its site. A flow is an explicit state
-//! machine, so a site that waits for its next page takes an entry in a queue, but no thread.
+//! machine, so a site that waits for its next page occupies an entry in a queue, but no thread.
 //!
 //! - `visit` takes one of the two slots at the site's host, and holds it until the unit leaves `page`, however many
 //!   pages that takes. If a host is busy, its sites do not delay others: later sites overtake them.
 //! - `page` needs one of eight connections for each page. A page that fails is retried with back-off.
 //! - The exit of `page` is a pair: `Left` returns to `page`, and `Right` continues to `summary`.
 //!
-//! The slot is taken *before* the loop. If it were a need of `page` that is held until `summary`, a unit would return
-//! and ask for a second slot while it holds the first. `build` would refuse the flow and name that reason.
+//! The slot is taken *before* the loop. Suppose that the slot were a need of `page`, held until `summary`: a unit
+//! that returns to `page` would ask for a second slot while it holds the first. `build` would refuse that flow and
+//! name the reason.
 //!
 //! `cargo run --example pages`
 

@@ -1,5 +1,5 @@
-//! Measures the errors of predictions: runs flows, replays them with other settings, and runs them with these settings,
-//! too.
+//! Measures the errors of predictions: runs flows, replays them with other settings, and runs them again with these
+//! settings.
 //!
 //! ```sh
 //! cargo run --release -p millstream-flow --features trace --example predict [FLOW]…
@@ -76,7 +76,7 @@ fn compute(unit: u64, mean_ms: f64, loops_per_ms: f64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The loops of [`compute`] that take a millisecond.
+/// The number of loops of [`compute`] that take a millisecond.
 fn loops_per_ms() -> f64 {
     let began = Instant::now();
     compute(1, 1.0, 20_000_000.0).expect("a computation does not fail");

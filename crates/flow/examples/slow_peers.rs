@@ -1,13 +1,13 @@
-//! Measures a fetch from peers that answer slowly, on fibers and on threads: the threads of the process, its peak
-//! memory, and its time compared with that of the peers.
+//! Measures a fetch from peers that answer slowly, on fibers and on threads: the number of threads of the process,
+//! its peak memory, and its time compared with the pause of the peers.
 //!
 //! ```text
 //! cargo run --release -p millstream-flow --features fibers --example slow_peers [PEERS [PAUSE_MS [RUNS]]]
 //! ```
 //!
 //! The peers are connections to another process, which pauses before each answer. Each fetch is a separate process as
-//! well, and fetches on fibers and on threads alternate. A stage has at most 4096 threads, so with more peers the
-//! threads need several rounds.
+//! well, and fetches on fibers and on threads alternate. A stage has at most 4096 threads, so with more peers than
+//! that, the fetch on threads needs several rounds.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;

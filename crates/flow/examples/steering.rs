@@ -1,8 +1,8 @@
 //! Inspecting a flow while it runs, and changing its caps without stopping or losing a unit.
 //!
 //! A `Control` works from any thread. `snapshot()` tells how many units wait and run in every stage, what they wait
-//! for, and how much of every resource is in use. `held_by()` describes the current bottleneck. This program uses it:
-//! when most units wait for the disk, it allows more reads; later it lowers the cap on units in flight.
+//! for, and how much of every resource is in use. `held_by()` describes the current bottleneck. When most units wait
+//! for the disk, this program allows more reads; later it lowers the cap on units in flight.
 //!
 //! `cargo run --example steering`
 

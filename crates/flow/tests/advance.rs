@@ -67,8 +67,8 @@ fn batches_that_grow_keep_the_cap_and_release_every_byte() {
         let report = flow.build(grow).unwrap().run(units);
         assert_eq!((report.retired, report.dead_lettered, report.left), (3000, 0, 0));
         let most = held.most.load(Ordering::SeqCst);
-        // If the units that wait for bytes hold all of them, nothing else can move. Then one unit goes on beyond the
-        // budget, and leaves before the next one does.
+        // If the units that wait for bytes hold the whole budget, no unit can move. Then one unit continues beyond
+        // the budget, and leaves the flow before the next unit may do so.
         let most_beyond = cap + most_growth + 7;
         assert!(most <= most_beyond && report.peak_bytes_in_flight <= most_beyond, "{most} of {cap}: {report:?}");
         assert_eq!(held.now.load(Ordering::SeqCst), 0);
@@ -93,8 +93,8 @@ fn one_unit_at_a_time_goes_on_beyond_the_budget_through_all_its_stages() {
     let mut flow = Flow::builder::<()>("beyond");
     flow.memory(5 * 900 + 3).workers(1);
     let (grow, again, done) = (flow.inlet::<()>("grow"), flow.inlet::<()>("again"), flow.retire());
-    // Five of ten units grow, and none of the five finds seven more free bytes. The other five are ahead of them in
-    // line.
+    // Five of the ten units grow by 900 bytes. Then none of these five finds seven more free bytes, and the other
+    // five units are ahead of them in line.
     flow.stage(grow, |(): &mut (), cx| cx.reserve_first(900)).batch(Batch::of(10)).to(again);
     flow.stage(again, |(): &mut (), cx| cx.reserve_first(907)).batch(Batch::of(1)).to(done);
     let report = flow.build(grow).unwrap().run([(); 10]);

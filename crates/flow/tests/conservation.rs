@@ -18,7 +18,7 @@ fn fate(seed: u64, unit: u64, stage: u64, attempt: u64) -> u64 {
     Random::new(seed ^ unit.rotate_left(24) ^ (stage << 8) ^ attempt).below(1000)
 }
 
-/// One run in 97 sends its unit back to the queue, half of the time after a pause. That does not change the unit's
+/// One run in 97 sends its unit back to the queue, half of the time after a pause. The detour does not change the unit's
 /// fate.
 fn detour() -> Result<(), Failure> {
     static RUNS: AtomicU64 = AtomicU64::new(0);

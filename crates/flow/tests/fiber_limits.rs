@@ -60,7 +60,7 @@ fn sleepers() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(most.0, UNITS, "all sleep at once");
-    // The threads are the timekeeper, the thread of the fibers, and the thread that watches that one.
+    // The three threads are the timekeeper, the thread of the fibers, and the watchdog of that thread.
     assert!(most.1 <= 3, "{} threads in addition to the caller's", most.1);
     tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
     assert_eq!(service.drain().retired, UNITS);

@@ -212,12 +212,12 @@ fn a_unit_that_never_waits_again_is_left_behind_by_an_abandoned_flow() {
         service.control().abandon();
         assert_eq!(service.drain().left, 1);
         free.store(true, Ordering::SeqCst);
-        // The result of a last stage is delivered whenever it comes.
+        // The result of a flow's last stage is delivered even after the drain.
         assert_eq!(ticket.wait().unwrap(), 1);
     });
 }
 
-/// A call of its own, so that it has a frame of its own in every build.
+/// Never inlined, so that the call has a frame of its own in every build.
 #[inline(never)]
 fn blocks_its_thread(gate: &Mutex<Receiver<()>>) {
     let _ = gate.lock().unwrap().recv();

@@ -137,7 +137,7 @@ fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
         .run((0..).take_while(move |_| !stop.load(Ordering::SeqCst) && Instant::now() < deadline));
     assert!(served.load(Ordering::SeqCst), "the unit that needs both never ran");
     // The documented bound is nine passes through lines of at most 64 units each, for two resources. In addition, the
-    // test allows for the units that were ahead of it and those that ran at the same time.
+    // test allows for units that were ahead of the unit that needs both, and for units that ran at the same time.
     let bound = (8 + 2 + 1) * 64 * 2;
     let overtaken = overtaken.load(Ordering::SeqCst);
     assert!(overtaken <= bound, "{overtaken} units of {} overtook it; the bound is {bound}", report.admitted);
@@ -165,8 +165,8 @@ fn a_rate_is_kept_and_its_burst_is_used() {
         times.sort();
         (took, times.windows(60).map(|window| window[59] - window[0]).min().expect("120 times"))
     }
-    // A thread that loses its core makes calls late, and the calls after them come closer together. So the best of five
-    // attempts counts.
+    // A thread that loses its core makes calls late, and the calls after them come closer together. So the test uses
+    // the best of five attempts.
     let (mut least, mut apart) = (Duration::MAX, Duration::ZERO);
     for _ in 0..5 {
         let (took, sixty) = run();

@@ -78,7 +78,7 @@ fn no_more_groups_wait_than_units_are_in_flight_and_every_flow_ends() {
         flow.stage(also, |n: &mut u64, _| Ok(*n)).to(select(keeps, [leaves.into(), gone.into()]));
         flow.gather(leaves, sum(&open[0])).to(branches);
         flow.gather(branches, sum(&open[1])).to(end);
-        // A dropped piece retires as a mark.
+        // A dropped piece retires with a value that marks it as dropped.
         flow.stage(gone, |_: &mut u64, _| Ok(u64::MAX)).to(done);
         flow.stage(end, |n: &mut u64, _| Ok(*n)).to(done);
         let units = 40;

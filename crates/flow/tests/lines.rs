@@ -308,7 +308,7 @@ fn a_direct_loop_to_a_bounded_entry_queue_is_refused() {
     flow.stage(page, |n: &mut u64, _| Ok(if *n > 0 { Either::Left(*n - 1) } else { Either::Right(()) }))
         .queue(2)
         .to((page, done));
-    // Two units that hold both slots would each wait for another slot.
+    // Two units that hold the two slots would each wait for a second slot.
     assert!(matches!(flow.build(page), Err(BuildError::NeedsCycle(_))));
 }
 

@@ -92,7 +92,7 @@ fn windows_have_whole_families_at_any_moment() {
     let mut seen = 0;
     for round in 0..10 {
         std::thread::sleep(Duration::from_millis(3));
-        // Small windows lack the events before them.
+        // A small window lacks the events before its beginning.
         let trace = Trace::read(&*live.window(if round % 2 == 0 { 160 << 10 } else { 48 << 10 })).unwrap();
         let (measured, units) = (trace.measured(), trace.units() as u64);
         seen += units;

@@ -213,7 +213,7 @@ fn a_replay_is_watched_a_bounded_number_of_times() {
     let report = trace.replay_watched(&WhatIf::default(), Duration::ZERO, |_| looks += 1).unwrap().report;
     let microseconds = report.wall_s * 1e6;
     assert!(microseconds > 20_000.0, "{microseconds}");
-    // The intervals are 1, 2, 4… microseconds, with 4,096 looks each.
+    // The intervals are 1, 2, 4… microseconds, with 4,096 snapshots each.
     let intervals = (microseconds / 4096.0 + 1.0).log2().ceil();
     assert!((looks as f64) <= 4096.0 * intervals + 2.0, "{looks} looks in {microseconds} us");
 }

@@ -79,8 +79,8 @@ fn a_unit_that_needs_the_whole_budget_gets_in_among_small_ones() {
                 passed_by.sort_unstable();
                 passed_by[50]
             };
-            // At most 1024 units were ahead at the gate, and a few more came while the large unit was sent. Still more
-            // came if this thread lost its core meanwhile, so the best of three attempts counts.
+            // At most 1024 units were ahead at the gate, and a few more came while the large unit was sent. Even more
+            // units came if this thread lost its core meanwhile, so the test uses the best of three attempts.
             let is_prompt = (0..3).map(passed_by).any(|units| units <= 1100);
             over.store(true, Ordering::Relaxed);
             assert!(is_prompt, "half of the large units were overtaken by more than 1100 small ones");
@@ -109,7 +109,7 @@ fn a_unit_arriving_as_the_last_worker_leaves_is_not_left_behind() {
         while sent < 20_000 && (sent < 500 || Instant::now() < until) {
             service.send(()).unwrap();
             sent += 1;
-            // No other thread moves the flow on meanwhile.
+            // No other thread gives the flow work meanwhile.
             while counted.load(Ordering::Relaxed) < sent {
                 thread::yield_now();
             }
@@ -136,7 +136,7 @@ fn an_unpolled_future_at_the_head_of_the_line_does_not_block_a_drain() {
                 thread::sleep(Duration::from_millis(1));
                 let mut future = pin!(waits.submit_async(1));
                 let first = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                // The gate fills behind the future.
+                // Meanwhile, units fill the gate behind the future.
                 thread::sleep(Duration::from_millis(1));
                 let report = service.drain();
                 assert_eq!(report.admitted, report.retired);

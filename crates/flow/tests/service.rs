@@ -230,8 +230,9 @@ fn stop_admits_no_more_and_finishes_units_in_flight() {
 #[test]
 fn neither_kind_of_stage_starves_the_other() {
     // One stage computes and one sleeps. Both always have work, and they share two workers. A stage may be passed over
-    // for 50 ms. Every unit takes at least 1 ms, so even on a slow machine the workers run at most about 100 units of
-    // the other stage in that time, and 1400 before the stage has had its turn 14 times.
+    // for 50 ms. Every unit takes at least 1 ms, so even on a slow machine the two workers run at most about 100 units
+    // of the other stage in 50 ms. After 1400 units of the other stage, the stage has therefore been served at least
+    // 14 times.
     const MANY: u64 = 1400;
     const FEW: u64 = 8;
     fn spin(_: &mut u64, _: &mut Cx<'_>) -> Result<(), Failure> {

@@ -88,8 +88,8 @@ fn the_source_is_pulled_while_all_units_but_one_wait_for_each_other() {
 
 #[test]
 fn a_waiting_worker_with_many_units_takes_no_other_workers_seat() {
-    // Units are fast at first, so a worker takes many at once. One of them waits for a later unit. The units between
-    // the two have been so slow that a worker would now be given one at a time.
+    // Units are fast at first, so a worker takes many at once. One of its units then waits for the last unit of all.
+    // Slow units come in between, after which a worker would get only one unit at a time.
     const WAITS: u64 = 20_000;
     const SLOW: u64 = WAITS + 200;
     const ALL: u64 = SLOW + 50;
@@ -150,8 +150,8 @@ fn a_waiting_unit_holds_up_no_other_under_a_small_cap() {
 
 #[test]
 fn finished_units_go_on_while_their_worker_waits_in_the_next() {
-    // The first stage's units are so fast that a worker takes several at once. Then each waits until the unit before it
-    // has gone through the second stage.
+    // The first stage's units are so fast that a worker takes several at once. Then each unit waits until the previous
+    // unit has passed the second stage.
     const WAITS: u64 = 20_000;
     const ALL: u64 = WAITS + 40;
     for round in 0..5 {
@@ -282,8 +282,8 @@ fn a_panic_in_the_source_end_listener_is_contained() {
 
 #[test]
 fn a_source_panic_after_a_stop_is_reported() {
-    // The source panics in three situations: at once; when another worker has got its worker's slot; and when the end
-    // of the flow no longer waits for it.
+    // The source panics in three situations: at once; after another worker has got the slot of the worker that pulls;
+    // and after the drain has stopped waiting for the source.
     for pause in [0, 10, 150] {
         in_time(move || {
             let mut flow = Flow::builder::<()>("late");
@@ -355,7 +355,7 @@ fn a_drain_waits_briefly_for_a_pull_in_progress() {
         while !begun.load(Ordering::SeqCst) {
             thread::sleep(ms(1));
         }
-        // The puller's thread no longer counts as busy.
+        // After this sleep, the thread that pulls no longer counts as busy.
         thread::sleep(ms(6));
         let admitted = service.drain().admitted;
         thread::sleep(ms(40));
@@ -367,8 +367,9 @@ fn a_drain_waits_briefly_for_a_pull_in_progress() {
 #[test]
 fn a_batch_waits_to_fill_while_others_are_taken() {
     const WAIT: u64 = 300;
-    // If the earlier units take as long to send as a batch waits, one of their batches may have been cut short. Then
-    // the last units are in a batch that opened earlier, and the test tries again.
+    // The last four units should open a batch of their own. If sending the earlier units takes as long as a batch
+    // waits, one of their batches may run before it is full. Then the last units join a batch that opened earlier,
+    // and the test tries again.
     let waits = |_: u32| {
         let (give, units) = by_hand();
         let ran = Arc::new(Mutex::new(Vec::new()));

@@ -2,8 +2,8 @@
 //!
 //! - The receiver of a ring's channel is an iterator, so it is a source. The stream takes from the ring as it needs values,
 //!   and the sender waits while the ring is full.
-//! - A flow sends each unit into a channel when it retires. So the flow waits for the stream, with the units in flight and
-//!   the ring between them and nothing more. The stream runs on a thread of its own, since it pulls.
+//! - A flow sends each unit into a channel when it retires. If the channel is full, the flow waits for the stream, so
+//!   memory stays bounded. The stream runs on a thread of its own, because it pulls its values.
 //!
 //! `cargo run -p millstream --features ring,stream --example sources`
 
@@ -26,13 +26,13 @@ fn main() -> Result<(), Error> {
 
     let (retired, units) = channel::mpsc(64);
     let mut flow = Flow::builder::<u64>("squares");
-    // The stream may end first.
+    // The send fails if the stream has ended first.
     flow.on_retire(move |square| drop(retired.send(square)));
     let (square, done) = (flow.inlet("square"), flow.retire());
     flow.stage(square, |n: &mut u64, _| Ok(*n * *n)).to(done);
     let flow = flow.build(square).expect("a stage without needs");
     let flow = thread::spawn(move || flow.run(0..100_000));
-    // Units retire in any order: their mean is the same in each.
+    // Units retire in any order, which does not change their sum.
     let sums = Program::new().iter("units", units).windows(1000, 1000).map(|squares| squares.iter().sum::<u64>());
     let mut total = 0;
     let report = sums.run()?.for_each(|sum| total += sum)?;

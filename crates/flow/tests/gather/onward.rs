@@ -1,4 +1,4 @@
-//! Children that run on in the turn of their parents, while the flow is steered, watched, asked what would be if, and
+//! Children that run in the same turn of a worker as their parents, while the flow is steered, watched, replayed, and
 //! stopped or abandoned: no unit is lost or doubled.
 //!
 //! `MILLSTREAM_STRESS=n` with n above 1 runs 200 seeds; `MILLSTREAM_SEED=n` begins at that seed.
@@ -93,7 +93,7 @@ fn storm(seed: u64) {
     let retry = || Retry::times(1).backoff(Duration::from_micros(20)..Duration::from_micros(60));
     flow.update(left, work).batch(Batch::of(1 + random.below(40) as usize)).retry(retry()).to(join);
     let stage = flow.update(right, work).retry(retry());
-    // With a need, the children of this way leave the turn and go through the scheduler.
+    // A need makes the children on this path leave the turn and go through the scheduler.
     if random.below(3) == 0 {
         stage.need(Need::tokens(tokens, 1)).to(join);
     } else {
@@ -177,7 +177,7 @@ fn ask(live: &millstream_flow::LiveTrace, over: &AtomicBool) {
         let trace = Trace::read(&*live.window(96 << 10)).unwrap();
         let replayed = match trace.replay(&WhatIf::default().workers(2).inflight(50)) {
             Ok(replayed) => replayed.report,
-            // No replay can tell what the code of a group decides.
+            // A replay cannot know what a group's own code decides.
             Err(ReplayError::NoModel(_)) => return,
             Err(error) => panic!("{error}"),
         };
@@ -187,7 +187,7 @@ fn ask(live: &millstream_flow::LiveTrace, over: &AtomicBool) {
     }
 }
 
-/// Ends the run before its source has ended, if that is asked for.
+/// Stops or abandons the run before its source has ended, if the test asks for that.
 fn end_early(control: &Control, mut random: Random, (stops, abandons): (bool, bool)) {
     std::thread::sleep(Duration::from_micros(random.below(15_000)));
     if stops {

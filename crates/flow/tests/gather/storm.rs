@@ -117,7 +117,7 @@ fn storm(seed: u64) {
             fate => Ok(Twig { level: twig.level + 1, fate: fate.wrapping_mul(0x9e37_79b9) ^ n, leaf: None }),
         }))
     });
-    // The children of a unit take two paths, as its copies would, and meet again.
+    // The children of a unit take two paths, and meet again.
     let ways = select(|twig: &Twig| usize::from(twig.fate.is_multiple_of(3)), [sort.into(), aside.into()]);
     stage.after_failure(if random.below(2) == 0 { AfterFailure::Skip } else { AfterFailure::DeadLetter }).to(ways);
     flow.update(

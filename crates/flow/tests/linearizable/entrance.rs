@@ -1,5 +1,5 @@
 //! The entrance: units of many threads enter as through a queue, whether they waited in line, were at the gate, or
-//! entered at once. The broken twin is an entrance that lets a newcomer overtake units at the gate.
+//! entered directly. The broken twin is an entrance that lets a newcomer overtake units at the gate.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -50,8 +50,8 @@ fn submitters_put_their_units_into_a_queue() {
     }
 }
 
-/// Units come to the gate, and a worker admits all of them at once. At a gate that no worker attends, units enter at
-/// once. A correct entrance first admits the units that are still at the gate.
+/// While a worker attends the gate, units wait there, and the worker admits all of them together. Otherwise, a unit
+/// enters directly, and a correct entrance first admits the units that are still at the gate.
 #[derive(Default)]
 struct Entrance<const EMPTIES_GATE: bool> {
     gate: Mutex<Vec<u64>>,
@@ -80,7 +80,7 @@ impl<const EMPTIES_GATE: bool> Entrance<EMPTIES_GATE> {
     }
 }
 
-/// The worker ends its attendance between the two steps.
+/// The worker stops attending the gate between the two units.
 fn passed<const EMPTIES_GATE: bool>() -> History {
     let (entrance, recorder) = (Entrance::<EMPTIES_GATE>::default(), Recorder::new());
     let (mut one, mut other, mut worker) = (recorder.log(), recorder.log(), recorder.log());

@@ -44,7 +44,7 @@ fn each_key_is_a_semaphore_however_often_it_is_forgotten() {
 }
 
 /// A table of keys that searches under one lock and inserts under another. Two workers make the same key, and each copy
-/// has its token.
+/// has a token of its own.
 #[test]
 fn a_key_that_is_made_twice_is_caught() {
     assert_caught("key-made-twice", "a key that two workers make at once", &Kind::Mutex.into(), || {

@@ -15,8 +15,8 @@ use crate::{busy, must_be_caught};
 
 /// A bucket of tokens.
 ///
-/// A rate's tokens come evenly, independent of the recorded ticks. Over `t` ticks it grants at most `burst + t`. A
-/// bucket with room for one more than `burst` allows that, whenever the ticks happen.
+/// A rate's tokens arrive evenly, and not at the recorded ticks. Over `t` ticks, the rate grants at most
+/// `burst + t` tokens. A bucket with room for `burst + 1` tokens allows this, whenever the ticks happen.
 struct Bucket {
     room: u64,
     tick: Op,

@@ -9,7 +9,7 @@ use super::decide::View;
 use super::error::{FAILS, HOLDS, UNDECIDED};
 use super::jobs::End;
 
-/// The observations.
+/// A description of the observations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subject {
     /// The origin of all observations: `curl -fsS …`, a file's name.
@@ -20,7 +20,7 @@ pub(super) struct Subject {
     pub(super) rule: String,
 }
 
-/// The reason why there were no more observations.
+/// The reason why the observations ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The evidence in the state file already decides.

@@ -50,11 +50,11 @@ pub struct ClaimArgs {
     /// The rate of success (with --mean: the mean) is more than P. Rates are numbers such as 0.99, 99% or 0x1.fap-1.
     #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub at_least: Option<Quantity>,
-    /// The rate (or the mean) is less than P. Together with --at-least, it lies between the two.
+    /// The rate (or the mean) is less than P. Together with --at-least: it lies between the two thresholds.
     #[arg(long, value_name = "P", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub at_most: Option<Quantity>,
-    /// Two thresholds: above LOW the claim may be said to hold, below HIGH it may be said to fail, and in between
-    /// either answer is right. A claim with two thresholds always comes to a decision.
+    /// Two thresholds: the verdict is that the rate is above LOW, or that it is below HIGH; in between, either is
+    /// right. A claim with two thresholds is always decided in the end.
     #[arg(long, value_name = "LOW..HIGH", value_parser = number::parse_pair, conflicts_with_all = ["at_least", "at_most"],
           allow_hyphen_values = true)]
     pub between: Option<(Quantity, Quantity)>,
@@ -127,7 +127,7 @@ pub struct SloArgs {
     /// Claim something about the mean of times or numbers, not about a rate of successes.
     #[arg(long, conflicts_with_all = ["under", "over", "matches"])]
     pub mean: bool,
-    /// With --mean: every value lies between these two [default for a command: from 0 to --timeout].
+    /// With --mean: every value lies between these two numbers [default for a command: from 0 to --timeout].
     #[arg(long, value_name = "LOW..HIGH", value_parser = number::parse_pair, requires = "mean", allow_hyphen_values = true)]
     pub range: Option<(Quantity, Quantity)>,
     /// Read outcomes or numbers from this file [default: standard input, when there is no COMMAND].
@@ -147,7 +147,8 @@ pub struct SloArgs {
     #[command(flatten)]
     pub running: RunningArgs,
     /// The number of runs of the command at a time. Runs count in the order in which they were started, so a fast run does
-    /// not count before a slow one; mind that they share the machine. MILLSTREAM_RUN tells a run its number.
+    /// not count before a slow one. Simultaneous runs share the machine, and may slow each other down. MILLSTREAM_RUN
+    /// tells a run its number.
     #[arg(short, long, value_name = "N", value_parser = jobs, default_value = "1")]
     pub jobs: usize,
     /// Keep the evidence in this file, and continue from it the next time. The claim and the error are frozen in it.
@@ -182,7 +183,7 @@ pub struct TellingArgs {
 /// Further questions about an objective.
 #[derive(Debug, Subcommand)]
 pub enum SloCommand {
-    /// Say beforehand how many observations a decision takes, and how likely a decision is within the limit.
+    /// Predict how many observations a decision takes, and how likely a decision is within the limit.
     Plan(SloPlanArgs),
 }
 

@@ -1,4 +1,5 @@
-//! Progress: the interval as it narrows around the true value, and the share of the required evidence that is in.
+//! Progress: the interval as it narrows around the true value, and the share of the required evidence that has been
+//! gathered.
 
 use std::io::Stderr;
 use std::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use super::decide::View;
 
 /// The time between two redraws of a terminal.
 const LIVE_EVERY: Duration = Duration::from_millis(100);
-/// The pause before the first line if there is no terminal; each later pause is half as long again.
+/// The pause before the first line if there is no terminal; each later pause is 1.5 times as long as the previous
+/// one.
 const PLAIN_FIRST: Duration = Duration::from_secs(2);
 const MAX_PLAIN_PAUSE: Duration = Duration::from_secs(60);
 
@@ -46,7 +48,7 @@ impl Bar {
         Self { mode, start, next: start + pause, pause }
     }
 
-    /// Shows the state of the evidence, if a picture is due.
+    /// Shows the state of the evidence, if it is time for the next picture.
     pub(super) fn show(&mut self, lines: impl FnOnce(Duration, Look) -> Vec<String>) {
         let now = Instant::now();
         if now < self.next || matches!(self.mode, Mode::Quiet) {

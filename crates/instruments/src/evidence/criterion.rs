@@ -12,9 +12,9 @@ use super::number::{self, Quantity};
 /// The exit statuses of a success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitRule {
-    /// This one.
+    /// This status.
     Status(u8),
-    /// Any, of a program that was not killed.
+    /// Any status of a program that was not killed.
     Any,
 }
 

@@ -12,7 +12,7 @@ pub(crate) const HOLDS: u8 = 0;
 pub(crate) const FAILS: u8 = 1;
 /// The arguments are wrong; nothing was observed.
 pub(crate) const USAGE: u8 = 2;
-/// The data ended, or a limit was reached, before there was evidence enough.
+/// The data ended, or a limit was reached, before there was enough evidence.
 pub(crate) const UNDECIDED: u8 = 3;
 /// The data are not outcomes or numbers, or something could not be run, read or written.
 pub(crate) const INVALID: u8 = 4;
@@ -70,7 +70,7 @@ pub enum EvidenceError {
     Value {
         /// The file or the program.
         place: String,
-        /// The broken promise.
+        /// The violated condition.
         source: millstream_csm::Error,
     },
     /// The system refused something after the first observation.

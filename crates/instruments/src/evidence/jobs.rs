@@ -1,15 +1,14 @@
 //! Running a command again and again, several runs at a time, without a bias towards fast runs.
 //!
 //! Fast runs end first. If runs counted in the order in which they end, an early decision would have seen only the fast
-//! half of the runs that were started: too many successes, if a success is a fast run. Outcomes are therefore handed out
-//! in the order in which the runs were **started**. The observed sequence is then the one that runs one after another
-//! would give, and the moment of the decision depends only on the outcomes before it, as the guarantee of a confidence
-//! sequence requires. Runs that were started later are still under way at that moment; they are stopped, and their
-//! outcomes are not used.
+//! half of the runs that were started: too many successes, if a success is a fast run. So outcomes are reported in the
+//! order in which the runs were **started**. The observed sequence is then the same as that of runs made one after
+//! another, and the moment of the decision depends only on the outcomes before it, as the guarantee of a confidence
+//! sequence requires. Runs that are still under way at that moment are stopped, and their outcomes are not used.
 //!
-//! For the same reason the command waits for runs that are under way when the time runs out or at the first interrupt:
-//! a run that happens to be under way at a given moment is longer than most. Only a second interrupt drops them, and
-//! then the observations may not be kept as evidence; [`End::Abandoned`] says so.
+//! For the same reason, when the time runs out or at the first interrupt, the command waits for the runs that are
+//! under way: a run that happens to be under way at a given moment is longer than most. Only a second interrupt drops
+//! them, and then the observations may not be kept as evidence; [`End::Abandoned`] says so.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +26,7 @@ use signal_hook::iterator::Signals;
 use super::error::{EvidenceError, UNDECIDED};
 use super::program::{Program, Run};
 
-/// The maximum number of runs, for each job, that may be started after the oldest one that is still under way.
+/// The maximum number of runs, for each job, that may be started after the oldest run still under way.
 const AHEAD: u64 = 16;
 
 /// The interval of progress checks while no run ends.
@@ -129,8 +128,8 @@ impl Interrupts {
     }
 }
 
-/// Runs the program and gives each outcome to `take`, in the order of their starts, until `take` breaks. `look` is
-/// called now and then.
+/// Runs the program and passes the outcome of each run to `take`, in the order of the starts, until `take` breaks.
+/// `look` is called now and then.
 pub(super) fn run(
     program: &Program,
     allowance: &Allowance,
@@ -163,7 +162,7 @@ pub(super) fn run(
 struct Turn {
     /// The number of runs that were started.
     started: u64,
-    /// The number of outcomes that were handed out.
+    /// The number of outcomes that were reported.
     taken: u64,
     /// The reason why no more runs are started.
     end: Option<End>,
@@ -231,7 +230,7 @@ fn side_by_side(
     })
 }
 
-/// Returns the number of the next run to start; waits while too many have been started after the oldest one that is under way.
+/// Returns the number of the next run to start; waits while too many runs have been started after the oldest run under way.
 fn next(
     mut turn: MutexGuard<'_, Turn>,
     moved: &Condvar,

@@ -1,8 +1,8 @@
 //! Starting one program again and again, after preparing once everything that is the same each time.
 //!
-//! The measured time of a run should be that of its program, so little may happen around it: the environment is copied
-//! once, no file is opened, and the child sets its signals with half of the usual calls. It is started by
-//! `posix_spawn`, which does not copy this process.
+//! The measured time of a run should be that of its program, so as little as possible happens around the program: the
+//! environment is copied once, no file is opened, and the child sets its signals with half of the usual calls. The
+//! child is started by `posix_spawn`, which does not copy this process.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
@@ -59,8 +59,8 @@ impl Launcher {
         })
     }
 
-    /// Starts the program as the leader of a new group, with nothing on its standard input. What is written to standard
-    /// output is discarded if `output` is `None`.
+    /// Starts the program as the leader of a new group, with nothing on its standard input. The standard output is
+    /// discarded if `output` is `None`.
     pub(super) fn start(
         &self,
         number: u64,

@@ -97,7 +97,7 @@ impl Fields {
         Self { reader, interrupts, place, column, line: 0, text: Vec::new(), field: Vec::new(), pick }
     }
 
-    /// Returns the interrupts that end the file early, once they are listened for.
+    /// Returns the interrupts. Each of them ends the file early, once the process listens for them.
     pub(super) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
     }
@@ -225,7 +225,8 @@ fn nth_field(line: &[u8], index: usize, separator: Separator, into: &mut Vec<u8>
     Ok(())
 }
 
-/// Returns the fields of a line. One in double quotes may contain the separator, and a quote written twice.
+/// Returns the fields of a line. A field in double quotes may contain the separator, and also a quote if it is
+/// written twice.
 fn fields(line: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     let line = line.trim_ascii_end();
     let Separator::Byte(separator) = separator else {

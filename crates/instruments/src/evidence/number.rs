@@ -1,4 +1,4 @@
-//! Numbers: read as scripts write them, and written so that a script reads back the number that was computed.
+//! Numbers: read as scripts write them, and written so that a script reads back exactly the computed number.
 //!
 //! A decimal names the binary64 number nearest to it. If that is not precise enough (for a computed threshold, or a
 //! probability at the end of the double range), C's hex floats (`0x1.f5c28f5c28f5cp-1`) name one number exactly.
@@ -64,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Result<f64, String> {
 /// Reads two quantities with `..` or a comma between them, the lesser first, both of one kind.
 ///
 /// # Errors
-/// Returns a message if either is malformed, if they differ in kind, or if they are the wrong way round.
+/// Returns a message if either is malformed, if they differ in kind, or if the greater comes first.
 pub(crate) fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
     let (low, high) = text
         .split_once("..")
@@ -155,7 +155,7 @@ fn hex_float(text: &str) -> Option<f64> {
             bits = bits << 4 | digit;
             exponent -= i64::from(place) * 4;
         } else {
-            // No bits are left for this digit. It only decides on which side of a half the number lies.
+            // No bits are left for this digit, which only decides on which side of a half the number lies.
             bits |= u64::from(digit != 0);
             exponent += i64::from(!place) * 4;
         }
@@ -174,7 +174,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
 }
 
 /// Returns the double nearest to `bits` × 2^`exponent`, or infinity if there is none. The lowest of 61 or more bits may
-/// stand for everything that was cut off below it.
+/// represent all bits that were cut off below it.
 fn rounded(bits: u64, exponent: i64) -> f64 {
     if bits == 0 {
         return 0.0;
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn hex_floats_round_to_even() {
-        // Half an ulp above one goes down to even; a bit more, however far behind, goes up.
+        // Half an ulp above 1 is rounded down, to even. Any further bit, however small, makes the number round up.
         assert_eq!(parse("0x1.00000000000008p0"), Ok(1.0));
         assert_eq!(parse("0x1.000000000000080000000000001p0"), Ok(1.0 + f64::EPSILON));
         assert_eq!(parse("0x1.00000000000018p0"), Ok(1.0 + 2.0 * f64::EPSILON));

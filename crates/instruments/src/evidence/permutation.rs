@@ -1,8 +1,9 @@
 //! `millstream csm permutation`: the exact test of two samples.
 //!
-//! The p-value is the rate at which chance alone makes a difference as large as the one observed. The test divides all
-//! values at random, again and again, and decides whether that rate is below a threshold. The divisions are independent,
-//! so this is a claim about a success rate, and the test ends as soon as the answer is clear.
+//! The p-value is the rate at which chance alone makes a difference as large as the observed difference. The test
+//! divides all values at random into two samples, again and again, and decides whether that rate is below a threshold.
+//! The divisions are independent, so this is a claim about a success rate, and the test ends as soon as the answer is
+//! clear.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -40,7 +41,7 @@ pub struct PermutationArgs {
     /// A file of numbers, one a line; `-` is standard input.
     #[arg(value_name = "A")]
     pub a: OsString,
-    /// Another one.
+    /// Another file of numbers.
     #[arg(value_name = "B")]
     pub b: OsString,
     /// The statistic whose difference is tested, as A minus B.
@@ -95,7 +96,7 @@ pub enum Extreme {
     Greater,
     /// A difference at most as large.
     Less,
-    /// A difference of at least that size, either way; `two-sided` is the same.
+    /// A difference of at least that size, in either direction; `two-sided` is the same.
     #[value(alias = "two-sided")]
     Both,
 }

@@ -5,8 +5,8 @@
 //! over when the program has ended and, if its standard output is searched, no process holds that output open any more,
 //! as with a shell's `$(…)`. Its time runs from before the start of the program to that moment.
 //!
-//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. If an earlier run has
-//! left a process behind, the output of that process is therefore attributed to a later run.
+//! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. If a process of an
+//! earlier run is still running, its output is therefore attributed to a later run.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -167,8 +167,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Waits at most this long until the program has ended or there is something to read, and reads it. Returns whether
-    /// the program has ended, unless that is known.
+    /// Waits for at most `most` until the program has ended or has written something, and reads its output. Returns
+    /// whether the program has ended; checks nothing if `is_known`.
     fn listen(&self, group: &mut Group, heard: &mut Heard, most: Duration, is_known: bool) -> io::Result<bool> {
         let handle = if is_known { None } else { group.handle()? };
         let is_watched = handle.is_some();

@@ -26,7 +26,7 @@ pub(super) struct Answer<'a> {
 
 /// The verdicts on a stronger and on a weaker condition than linearizability.
 pub(super) struct Others {
-    /// The error holds two rows that overlap.
+    /// The error names two rows that overlap.
     sequential: Result<(), (u32, u32)>,
     /// `None`: a limit was reached.
     consistent: Option<bool>,

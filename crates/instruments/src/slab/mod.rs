@@ -130,7 +130,7 @@ fn check(args: &CheckArgs) -> Result<u8, Error> {
 }
 
 /// Inspects the slab several times, and returns the problems that each inspection finds. While other processes work, a single
-/// inspection may find objects that are just being moved.
+/// inspection may find objects that they are moving.
 fn lasting(file: &Path) -> Result<Report, Error> {
     const LOOKS: u32 = 5;
     const PAUSE: Duration = Duration::from_millis(20);

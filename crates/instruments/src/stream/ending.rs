@@ -2,9 +2,9 @@
 //!
 //! - While the program holds output, a signal is only recorded, and the program ends itself after it has written its
 //!   lines.
-//! - While it holds none, as in a wait for an input, a signal ends the process at once.
-//! - A second signal ends the process anywhere, for example in a write to a pipe that is not read; so does an alarm,
-//!   two seconds after the first signal.
+//! - While the program holds no output, for example in a wait for an input, a signal ends the process at once.
+//! - A second signal ends the process anywhere, for example in a write to a pipe that is not read; an alarm does the
+//!   same two seconds after the first signal.
 //!
 //! In each case the process ends by the signal, so its parent sees the usual status.
 
@@ -18,7 +18,7 @@ use millstream_command::signals;
 use signal_hook::flag;
 use signal_hook::low_level::{emulate_default_handler, register};
 
-/// Added to a signal's number, the exit status by which shells report it.
+/// Added to a signal's number, this gives the exit status with which shells report the signal.
 const SHELL_STATUS: i32 = 128;
 
 /// The time that a write or a computation may still take after a signal, in seconds.
@@ -57,7 +57,7 @@ impl Ending {
         Ok(this)
     }
 
-    /// Lets a signal end the process at once. The caller then checks for a signal that came before.
+    /// Lets a signal end the process at once. The caller then checks for a signal that came earlier.
     pub(super) fn hold_nothing(&self) {
         // SeqCst: pairs with the handler, which stores `came` and then loads this flag. Either the handler finds the
         // flag and ends the process, or the caller's next check finds the signal.

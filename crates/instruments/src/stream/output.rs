@@ -80,7 +80,7 @@ impl Output {
         self.failed.take()
     }
 
-    /// If a signal has asked for it, writes the lines so far and ends the process.
+    /// If a signal has come, writes the lines so far and ends the process.
     pub(super) fn obey(&self) {
         if let Some(signal) = self.ending.signal() {
             // The process ends by the signal even if the reader has gone away.

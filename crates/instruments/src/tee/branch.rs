@@ -14,16 +14,16 @@ use super::log::Log;
 pub(super) struct Branch {
     pub(super) name: String,
     child: Child,
-    /// The pipe into it; `None` once it has the whole input, or has stopped reading.
+    /// The pipe into the command; `None` once the command has the whole input, or has stopped reading.
     pipe: Option<ChildStdin>,
-    /// The piece of the log that it reads, and the number of bytes read from that piece.
+    /// The piece of the log that the command reads, and the number of bytes read from that piece.
     piece: u64,
     taken: usize,
     scratch: Vec<u8>,
     held: Option<u64>,
-    /// The moment when it last took something, or had nothing to take.
+    /// The moment when the command last took something, or had nothing to take.
     pub(super) moved: Instant,
-    /// The number of bytes that it has taken.
+    /// The number of bytes that the command has taken.
     pub(super) bytes: u64,
 }
 
@@ -80,7 +80,7 @@ impl Branch {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // The command reads no more.
+                // The command has stopped reading.
                 Err(_) => self.pipe = None,
             }
         }

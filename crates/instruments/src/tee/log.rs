@@ -74,8 +74,8 @@ impl Log {
         Ok(())
     }
 
-    /// Calls `take` with the bytes of a piece; a piece on disk is read into `scratch`, unless `held` says that it is
-    /// there already.
+    /// Calls `take` with the bytes of a piece; a piece on disk is read into `scratch`, unless `held` says that
+    /// `scratch` has it already.
     pub(super) fn with<T>(
         &self,
         number: u64,

@@ -124,7 +124,8 @@ impl Tee {
     fn stuck(&self) -> Option<usize> {
         let last =
             |branch: &Branch| branch.needs() == Some(self.log.first()) && branch.moved.elapsed() >= self.patience;
-        // Before the end of the input only the last command holds up the others; after the end, each is on its own.
+        // Before the end of the input, only the last command holds up the others. After the end, each command may be
+        // stuck.
         self.branches.iter().position(|branch| if self.ended { self.is_idle(branch) } else { last(branch) })
     }
 

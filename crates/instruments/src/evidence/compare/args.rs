@@ -45,13 +45,15 @@ pub struct CompareArgs {
     /// Line n of A belongs to line n of B.
     #[arg(long)]
     pub paired: bool,
-    /// The files may grow and be compared again: weigh them by a test that is right at all sizes at once, and weaker.
+    /// The files may grow and be compared again: use a test that is valid for all their sizes together, but is
+    /// weaker.
     #[arg(long, conflicts_with_all = ["run", "paired"])]
     pub watched: bool,
-    /// The sizes were fixed before the first value, even that of standard input.
+    /// The sizes of the files (also of standard input) were fixed before the first value was known.
     #[arg(long, conflicts_with_all = ["run", "paired", "watched"])]
     pub fixed: bool,
-    /// Claim that every other one takes, or is, at most this much more than A: 5% or 0.05. This soon decides equal ones.
+    /// Claim that every other command or file takes, or is, at most this much more than A: 5% or 0.05. With this claim,
+    /// equal commands are soon decided.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub at_most_slower: Option<f64>,
     /// The maximum probability of a wrong answer, in all verdicts and intervals together.

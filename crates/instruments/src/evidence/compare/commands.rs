@@ -1,7 +1,7 @@
 //! Commands, run in rounds.
 //!
 //! Each round runs the first command and every command that is not decided, in a random order, so any drift of the
-//! machine affects all alike. If no command were faster, each would win half of its pairs with the first one, whatever
+//! machine affects all alike. A command that is exactly as fast as the first one wins half of their pairs, whatever
 //! effect the order has. The evidence is weighed against that hypothesis, pair by pair, so the test may end after any
 //! pair.
 

@@ -1,4 +1,4 @@
-//! The times as files, in the form that hyperfine writes and its scripts read.
+//! The times as files, in the formats of hyperfine.
 
 use super::commands::Command;
 use super::times::Summary;

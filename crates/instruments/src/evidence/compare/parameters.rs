@@ -12,7 +12,7 @@ const MAX_COMMANDS: usize = 1000;
 /// The parameters of one command, each with its value.
 pub(super) type Values = Vec<(String, String)>;
 
-/// Returns all combinations of the parameters' values; one without any if there are no parameters.
+/// Returns all combinations of the parameters' values; a single empty combination if there are no parameters.
 pub(super) fn combinations(args: &AroundArgs) -> Result<Vec<Values>, EvidenceError> {
     let mut parameters: Vec<(String, Vec<String>)> = Vec::new();
     if let [name, min, max] = args.parameter_scan.as_slice() {

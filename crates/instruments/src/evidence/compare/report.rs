@@ -63,13 +63,13 @@ impl Against {
 pub(super) struct Answer<'a> {
     pub(super) args: &'a CompareArgs,
     pub(super) subjects: Vec<Subject>,
-    /// All but the first, compared with it.
+    /// The other subjects, each compared with the first.
     pub(super) others: Vec<Against>,
     /// The compared things: `pairs of runs`, …
     pub(super) of: &'static str,
     /// The condition of the promise.
     pub(super) condition: &'static str,
-    /// The reason why it was not decided.
+    /// The reason why the comparison was not decided.
     pub(super) reason: &'static str,
     pub(super) seed: Option<u64>,
 }
@@ -81,7 +81,7 @@ impl Answer<'_> {
     }
 
     fn status(&self) -> u8 {
-        // Without a claim, the first is smaller if the ratio is above 1. With a claim, it holds if the ratio is below its limit.
+        // Without a claim, the first is smaller if the ratio is above 1. A claim holds if the ratio is below its limit.
         let good = self.args.at_most_slower.is_none();
         if self.others.iter().any(|other| other.is_above == Some(!good)) {
             FAILS

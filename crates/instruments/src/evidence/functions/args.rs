@@ -57,7 +57,7 @@ pub struct StopArgs {
     /// Successes among them.
     #[arg(long, value_name = "S", value_parser = count)]
     pub successes: u64,
-    /// The success rate that the true one is tested against.
+    /// The threshold with which the true success rate is compared.
     #[arg(long, value_name = "P", value_parser = number::parse)]
     pub threshold: f64,
     /// The logarithm of the error probability.

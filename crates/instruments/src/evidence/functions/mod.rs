@@ -69,7 +69,7 @@ fn tell_interval(json: bool, object: Object, interval: Interval) -> String {
 fn quantile_of(args: &QuantileArgs) -> Result<String, EvidenceError> {
     if let Some(trials) = args.trials {
         let ranks = quantile::ranks(trials, args.quantile, args.error).map_err(EvidenceError::Question)?;
-        // Beyond the sample nothing is known.
+        // A rank beyond the sample has no value.
         let (low, high) = ((ranks.low > 0).then_some(ranks.low), (ranks.high <= trials).then_some(ranks.high));
         let object = Object::new().count("low_rank", low).count("high_rank", high);
         let show = |rank: Option<u64>| rank.map_or_else(|| "none".to_owned(), |rank| rank.to_string());
