@@ -171,7 +171,7 @@ impl Control {
     /// Each fiber is woken, takes its own backtrace, and waits again. This costs its thread tens of microseconds, and
     /// some KiB of the fiber's stack. The names of functions are then resolved for the largest
     /// [`FiberGroup::BACKTRACES`](crate::FiberGroup::BACKTRACES) groups, which can take seconds in a large program with
-    /// debug information; the memory for it is freed afterwards.
+    /// debug information. The memory used for this is freed afterwards.
     #[cfg(feature = "fibers")]
     pub fn fibers_with_backtraces(&self, limit: Duration) -> Fibers {
         self.shared.fibers().look(Some(limit))

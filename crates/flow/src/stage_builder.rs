@@ -61,9 +61,9 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
 
     /// Sets the stage's floor and ceiling of workers.
     ///
-    /// The floor is guaranteed: if the stage has granted work, that many workers run it, in addition to the shared ones
-    /// if necessary. By default, the floor is 0 and the ceiling is the number of shared workers. A blocking stage may
-    /// have as many workers as its needs for tokens, objects and permits allow, up to
+    /// The floor is guaranteed: if the stage has granted units, that many workers run them, if necessary in addition to
+    /// the shared workers. By default, the floor is 0 and the ceiling is the number of shared workers. A blocking stage
+    /// may have as many workers as its needs for tokens, objects and permits allow, up to
     /// [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS); without such a need,
     /// [`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS).
     pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {

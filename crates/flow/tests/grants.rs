@@ -1,5 +1,5 @@
-//! The grants of queues: never more than the capacity, all needs at once, past units that wait for something else, and
-//! to every unit in the end.
+//! The grants of queues: they never exceed the capacity, give a unit all its needs at once, pass units that wait for
+//! something else, and reach every unit in the end.
 
 mod support;
 

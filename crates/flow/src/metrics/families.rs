@@ -156,7 +156,7 @@ impl Snapshot {
     /// Writes the waits by stage and resource, except waits for a worker. A wait for a worker is the time in the queue
     /// less the waits for resources and for room. This difference can decrease between a grant and its dispatch, but a
     /// counter must never decrease. If a resource has the name of a reason that is not a resource, such as `memory`,
-    /// both are added up, because a series may occur only once.
+    /// the waits for both are added up, because a series may occur only once.
     fn write_waits<W: Write>(&self, flow: (&str, &str), to: &mut Exposition<W>) -> fmt::Result {
         let waiting: Vec<_> = self
             .stages

@@ -24,7 +24,7 @@
 //! # Names and labels
 //! Names begin with `millstream_`, units are seconds and bytes, and counters end in `_total`. The labels are `flow`,
 //! `stage`, `resource` and `outcome`. Their values come from the flow's definition, so the number of series does not
-//! depend on the number of units or keys. No label holds a key.
+//! depend on the number of units or keys. No label contains a key.
 //!
 //! Distributions are summaries. Their quantiles cover the whole run, each within 1 % of a recorded value; quantile 1 is
 //! the largest value. Quantiles of several runs cannot be averaged, but sums and counts can be added.

@@ -46,8 +46,8 @@ pub(super) fn fit_loss(model: &Model, script: &Arc<Script>, costs: Costs) -> f64
     };
     let (mut low, mut high) = (0.0, MAX_LOSS);
     // If sharing alone explains the delay, there is no loss. If no loss explains it, the delay has another cause, such
-    // as other programs that delay a single worker. The error of a replay is ignored here, because the program gets it
-    // from the replay that it asks for.
+    // as other programs that delay a single worker. Errors of these replays are ignored here: a replay that the
+    // program asks for reports its own errors.
     let (Ok(least), Ok(most)) = (delay(low), delay(high)) else { return 0.0 };
     if recorded <= least || most < recorded {
         return 0.0;

@@ -20,7 +20,7 @@ use crate::trace::file::{Header, Machine, MeanTimes, Measured, TraceError, read_
 use crate::trace::model::{ModelResource, ModelStage};
 use crate::trace::run::Record;
 
-/// The maximum number of runs of units in stages that are read from an input that is read only once.
+/// The maximum number of runs of units in stages for [`Trace::read`], which cannot read its input a second time.
 const MAX_VISITS: usize = 8_000_000;
 
 /// The trace of a run, written by [`Flow::record`](crate::Flow::record).
@@ -90,8 +90,8 @@ impl Trace {
     /// is kept.
     ///
     /// A sample consists of whole families, has about one million runs, and represents the whole run: see
-    /// [`weight`](Self::weight). To sample, the input is read twice. If the flow splits its units, it is read up to
-    /// four times, and once more for each additional generation.
+    /// [`weight`](Self::weight). To sample, the input is read twice. If the flow splits its units, the input is read
+    /// up to four times, and once more for each additional generation.
     ///
     /// # Errors
     /// See [`TraceError`].
@@ -279,8 +279,9 @@ impl Trace {
         Ok(build(&model, &factors, &self.script, &Arc::new(Meter::default()))?.plan().clone())
     }
 
-    /// The least time that the work of the run can take with these settings, whatever the order of its units, and the
-    /// name of the resource that determines it (the bottleneck law). A replay of the whole run takes at least as long.
+    /// The least time that the work of the run can take with these settings, whatever the order of its units (the
+    /// bottleneck law), and the name of the resource that determines this time. A replay of the whole run takes at
+    /// least this time.
     ///
     /// # Errors
     /// Returns the errors of [`replay`](Self::replay).
@@ -344,7 +345,7 @@ impl Trace {
     }
 
     /// Returns the number of units that wait when a replay begins. Makes the line longer if the replay has a higher
-    /// cap on units in flight than the run: a line that fills the flow would grow until it fills the larger flow, but
+    /// cap on units in flight than the run. A line that fills the flow would grow until it fills the larger flow, but
     /// a window is too short to show that. So copies of units in line replace the last units that arrived.
     fn lengthen_line(&self, order: &mut Vec<usize>, inflight: u64) -> usize {
         let (standing, before) = (self.script.standing(), self.header.model.inflight);

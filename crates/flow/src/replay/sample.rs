@@ -1,8 +1,8 @@
 //! A sample of a trace that is too long to keep: some families, chosen by the numbers of their units.
 //!
-//! Units that were admitted one after the other are sampled in blocks, so that a sample has the same runs of equal keys
-//! as the whole. Each unit keeps its pull time and its needs. So the scarcest resource grants as many units a second in
-//! the sample as in the whole run, and the sample ends sooner in proportion to its size.
+//! Units that were admitted one after the other are sampled in blocks, so sequences of equal keys are as long in the
+//! sample as in the whole. Each unit keeps its pull time and its needs. So the scarcest resource grants as many units a
+//! second in the sample as in the whole run, and the sample ends sooner in proportion to its size.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, Seek, SeekFrom};

@@ -3,8 +3,8 @@
 //! At a busy resource, the units that leave were admitted long ago, and those that were admitted recently still wait. A
 //! window with only complete units would lack nearly all the units that wait for the bottleneck. So each waiting unit
 //! is completed: from its stage on, it gets the visits of another unit that had the same needs. The replay then has two
-//! units for each waiting unit: one at its position among the arrivals, and one at the beginning, because a replay must
-//! begin with as many units in flight as the run has.
+//! units for each waiting unit: one at its position among the arrivals, and one at the beginning. The second one is
+//! there because a replay must begin with as many units in flight as the run has.
 //!
 //! This is done only if no stage splits or gathers. Otherwise only complete families count.
 

@@ -114,7 +114,7 @@ impl Draft {
         is_pulled || splits.peek().is_none() || first == entry && !splits.any(|stage| stage.next.contains(&entry))
     }
 
-    /// Computes the measured numbers of the families that are kept. `ended_ns` has the end of each.
+    /// Computes the measured numbers of the families that are kept. `ended_ns` has the end time of each family.
     fn measure(&self, ended_ns: &HashMap<u64, u64>, is_kept: impl Fn(u64) -> bool, measured: &mut Measured) {
         for visits in self.visits.chunk_by(|a, b| a.0 == b.0) {
             let (id, _, last) = &visits[visits.len() - 1];

@@ -11,8 +11,8 @@ use crate::engine::run::witness::take_charged;
 /// call.
 const WORTH_A_CLOCK_NS: u64 = 20_000;
 
-/// The kernel's account of waits for a processor is read only after a run of at least this length, if more than one
-/// part in `WAITED_ONE_IN` of the run was not processor time. Reading it takes about a microsecond.
+/// Reading the kernel's account of waits for a processor takes about a microsecond. So the account is read only after
+/// a run that took at least this long and spent more than 1/`WAITED_ONE_IN` of the time without the processor.
 const WORTH_AN_ACCOUNT_NS: u64 = 200_000;
 const WAITED_ONE_IN: u64 = 32;
 
@@ -25,19 +25,22 @@ const TIMED_ONE_IN: u32 = 4;
 
 /// A thread's clocks of processor time, and of waits for a processor.
 pub(super) struct Clocks {
-    /// The processor time at the last reading, and the time of later runs that were too short for a reading.
+    /// The processor time at the last reading.
     cpu_ns: u64,
+    /// The time of later runs, which were too short for a reading.
     unread_ns: u64,
     /// Whether the runs are of fibers. The clocks of a thread tell nothing about a fiber, so such runs count as waits,
     /// except for the processor time that is charged to them.
     of_fibers: bool,
-    /// The kernel's account of this thread, if the kernel keeps one, and the total wait at the last reading.
+    /// The kernel's account of this thread, if the kernel keeps one.
     account: Option<File>,
+    /// The total wait for a processor at the last reading of the account.
     delayed_ns: u64,
-    /// Whether the last run was long, so that it is worthwhile to read the clocks at the beginning of the next one.
+    /// Whether the last run was so long that it is worthwhile to read the clocks at the beginning of the next run.
     long: bool,
-    /// The end of the last run, and the time from then to the beginning of the current run, if that time was short.
+    /// The end of the last run.
     ended_ns: u64,
+    /// The time between the last run and the current one, if that time was short.
     between_ns: Option<u64>,
     rest: Rest,
     /// The number of sleeps so far.

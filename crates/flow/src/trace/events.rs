@@ -10,8 +10,8 @@ use super::run::{End, Record};
 /// Writes a trace as JSON trace events, which Perfetto and the trace viewers of browsers open. The viewer shows one row
 /// for each worker, with the units it ran, stage by stage.
 ///
-/// The member `otherData` has `millstream_events`, the version of the spans' `args`. These are `unit`, the unit's
-/// number, and `end`, how its run in the stage ended; the source's spans have `units` instead.
+/// The member `otherData` has `millstream_events`, the version of the spans' `args`. The `args` are `unit` (the
+/// unit's number) and `end` (how its run in the stage ended); the spans of the source have `units` instead.
 ///
 /// Units that were not timed one by one share the time of their batch evenly. The function keeps one chunk of the trace
 /// in memory at a time.

@@ -217,7 +217,7 @@ impl Context {
     }
 
     /// The latest start time of a run. The last run in the chunk may have an earlier start time, because fibers that
-    /// share a track write their runs in the order in which these end.
+    /// share a track write their runs in the order of their ends.
     pub(crate) fn latest_ns(&self) -> u64 {
         self.latest_ns
     }

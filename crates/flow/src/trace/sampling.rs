@@ -10,8 +10,8 @@ use crate::engine::run::front::mix;
 /// The number of units that are all recorded.
 pub(crate) const WHOLE: u64 = 1 << 20;
 
-/// The number of units of a block. They have consecutive numbers, so that a sample has the same runs of equal keys as
-/// the whole.
+/// The number of units of a block. They have consecutive numbers, so sequences of equal keys are as long in a sample
+/// as in the whole.
 pub(crate) const BLOCK: u64 = 64;
 
 /// The number N such that one block in N is recorded around `id`, if the first `whole` units are all recorded.

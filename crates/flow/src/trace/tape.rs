@@ -109,7 +109,7 @@ struct Frame {
 }
 
 impl Ring {
-    /// Notes that a chunk is missing: the records are complete only after its units and runs.
+    /// Notes that the ring lacks a chunk, and is complete only for units and runs after those of the chunk.
     fn lose(&mut self, frame: &Frame) {
         self.from_id = self.from_id.max(frame.most_id.saturating_add(1));
         self.from_ns = self.from_ns.max(frame.last_ns.saturating_add(1));

@@ -22,7 +22,8 @@ impl Gate {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Waits until the gate is open, but at most for `LONG`: a stage's code that never ended would outlive its test.
+    /// Waits until the gate is open, but at most for `LONG`, because a stage's code that never ends would outlive its
+    /// test.
     pub(crate) fn pass(&self) {
         let until = Instant::now() + LONG;
         while !self.is_open() && Instant::now() < until {

@@ -3,7 +3,7 @@
 //! Fast runs end first. If runs counted in the order in which they end, an early decision would have seen only the fast
 //! half of the runs that were started: too many successes, if a success is a fast run. So outcomes are reported in the
 //! order in which the runs were **started**. The observed sequence is then the same as that of runs made one after
-//! another, and the moment of the decision depends only on the outcomes before it, as the guarantee of a confidence
+//! another. The moment of the decision depends only on the outcomes before it, as the guarantee of a confidence
 //! sequence requires. Runs that are still under way at that moment are stopped, and their outcomes are not used.
 //!
 //! For the same reason, when the time runs out or at the first interrupt, the command waits for the runs that are

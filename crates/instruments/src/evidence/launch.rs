@@ -75,9 +75,9 @@ impl Launcher {
             actions.duplicate(from, to)?;
         }
         let mut leader = 0;
-        // SAFETY: the strings end with a zero byte, both lists of pointers to them with a null pointer, and all of them
-        // live until the call returns; the call does not write to them, although its type cannot say so. The actions and
-        // attributes are initialised.
+        // SAFETY: the strings end with a zero byte, and both lists of pointers to them end with a null pointer. All of
+        // these live until the call returns, and the call does not write to them, although it takes mutable pointers.
+        // The actions and attributes are initialised.
         let errno = unsafe {
             libc::posix_spawn(
                 &raw mut leader,
@@ -160,8 +160,8 @@ impl Drop for Attributes {
     }
 }
 
-/// Returns the signals whose action in the child is the default: all that are not ignored here, as after any exec, and SIGPIPE,
-/// which Rust's runtime ignores. `posix_spawn` need not ask for the action of these signals.
+/// Returns the signals whose action in the child is the default: all signals that this process does not ignore (any exec resets
+/// them), and SIGPIPE, which Rust's runtime ignores. `posix_spawn` need not ask for the action of these signals.
 fn default_signals() -> sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: the first call initialises the set. Where there is no such signal, adding it changes nothing.

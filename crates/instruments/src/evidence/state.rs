@@ -1,6 +1,6 @@
 //! `--state FILE`: evidence that is carried from one run of the command to the next.
 //!
-//! The file holds the question (claim, error, method, conditions of a success, source) beside the evidence, and a file
+//! The file holds the question (claim, error, method, conditions of a success, source) beside the evidence. A file
 //! whose question differs is refused: a claim that was changed to fit the evidence could be wrong more often than its
 //! error allows. The file is locked during a run: if two runs added to the same evidence at once, the evidence of one
 //! would be lost. The new file replaces the old one atomically.

@@ -1,9 +1,9 @@
 //! Commands, run in rounds.
 //!
 //! Each round runs the first command and every command that is not decided, in a random order, so any drift of the
-//! machine affects all alike. A command that is exactly as fast as the first one wins half of their pairs, whatever
-//! effect the order has. The evidence is weighed against that hypothesis, pair by pair, so the test may end after any
-//! pair.
+//! machine affects all commands alike. A command that is exactly as fast as the first one would win half of their
+//! pairs, whatever effect the order has. The evidence is weighed against that hypothesis, pair by pair, so the test
+//! may end after any pair.
 
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};

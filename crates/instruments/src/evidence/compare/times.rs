@@ -72,8 +72,8 @@ fn median(sorted: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { sorted[middle - 1].midpoint(sorted[middle]) }
 }
 
-/// Counts the values that are farther from the median than ten standard deviations, which are estimated by the median
-/// absolute deviation.
+/// Counts the values that are more than ten standard deviations from the median. The standard deviation is estimated
+/// from the median absolute deviation.
 fn outliers(sorted: &[f64]) -> usize {
     /// The standard deviation of a normal distribution, in median absolute deviations.
     const DEVIATION: f64 = 1.482_602_218_505_602;

@@ -64,8 +64,8 @@ pub struct StopArgs {
     #[arg(long, value_name = "X", value_parser = number::parse, allow_hyphen_values = true)]
     pub log_eps: f64,
     /// How evidence is weighed: robbins, mixture, balanced, centred or one-sided. The probability of ever stopping at
-    /// the threshold itself is at most e^X; with one-sided it is up to twice that, as each direction has e^X of its
-    /// own.
+    /// the threshold itself is at most e^X; with one-sided it is up to twice that, because each direction has e^X of
+    /// its own.
     #[arg(long, value_name = "NAME", value_parser = method, default_value = "robbins")]
     pub method: Method,
     /// Print JSON.

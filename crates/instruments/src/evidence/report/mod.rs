@@ -1,5 +1,5 @@
 //! An answer as text, JSON, a JUnit test case and a picture: pure functions from an [`Answer`](super::answer::Answer) to
-//! text, and the writing of files, which are checked to be writable before anything is observed.
+//! text, and the writing of files. Before anything is observed, the files are checked to be writable.
 
 pub(super) mod json;
 pub(super) mod junit;
