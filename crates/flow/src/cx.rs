@@ -87,7 +87,7 @@ impl Cx<'_> {
     /// If the flow's byte budget has no room and the stage is idempotent. The code should drop what it has made so far
     /// and return the failure at once. The engine keeps the unit's input, waits until there is room, and runs the unit
     /// again; this does not count as an attempt. In a stage that is not idempotent, the budget is exceeded instead, and
-    /// the report shows the excess. More than [`MAX_AMOUNT`] is a permanent failure.
+    /// the report shows the excess. More than [`MAX_AMOUNT`] bytes are a permanent failure.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
         let may_wait = self.site.stage(self.stage).idempotent;
         self.grow(total_bytes, may_wait)

@@ -238,7 +238,7 @@ impl Draft {
     }
 
     /// The set-up of the stage for the engine. If the stage splits units, `splits` is its number among the stages
-    /// that split, counted from the entry, from 1. A unit may reach `leads_to` stages from here.
+    /// that split, counted from 1 in the order from the entry. A unit may reach `leads_to` stages from here.
     pub(crate) fn setup(&self, resources: usize, splits: Option<u64>, leads_to: usize) -> StageSetup {
         let mut wants = Wants::new();
         let mut permits = Wants::new();

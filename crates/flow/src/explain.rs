@@ -53,7 +53,7 @@ pub struct LineState {
     pub capacity: u64,
     /// Tokens a second, for rates.
     pub rate_per_s: Option<f64>,
-    /// For rates: the time until there are enough tokens for the first in line; 0 if there are already.
+    /// For rates: the time until there are enough tokens for the first in line; 0 if there are enough now.
     pub ready_in_ns: Option<u64>,
     /// Tokens held now.
     pub in_use: u64,
@@ -221,7 +221,7 @@ pub enum NoLine {
     #[error("resource `{resource}` has no keys")]
     #[expect(missing_docs, reason = "the message says what the fields are")]
     NotKeyed { resource: String },
-    /// The resource has keys, but no key was given, or one that no unit uses now.
+    /// The resource has keys, but no key was given, or a key that no unit uses now.
     #[error("no unit holds or waits for {} of resource `{resource}`, which has {keys} keys now", key.as_ref().map_or_else(|| "it without a key".to_owned(), |key| format!("key `{key}`")))]
     NoKey {
         /// The resource.

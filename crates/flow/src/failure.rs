@@ -1,7 +1,7 @@
 //! Failures of units, and the dead letters of units that were given up.
 //!
 //! With `?`, a stage's code turns any error into a [`Failure`]. The stage's policy decides whether the unit is retried.
-//! When the stage gives it up, a [`DeadLetter`] keeps its input, stage, attempts and cause.
+//! When the stage gives the unit up, a [`DeadLetter`] keeps the unit's input, stage, attempts and cause.
 
 use std::any::Any;
 use std::fmt;
@@ -30,9 +30,9 @@ pub struct Failure {
 /// The reason why a unit returns to its stage's queue although nothing has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requeue {
-    /// It waits for this many bytes of the budget.
+    /// The unit waits for this many bytes of the budget.
     ForBytes(u64),
-    /// Its needs have changed.
+    /// The unit's needs have changed.
     ForNeeds,
 }
 

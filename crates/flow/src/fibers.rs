@@ -32,7 +32,7 @@ pub struct FiberGroup {
     pub stage: String,
     /// The number of fibers.
     pub fibers: u64,
-    /// `running`, `ready`, `unstarted`, or the reason of the wait.
+    /// `running`, `ready`, `unstarted`, or the reason for the wait.
     pub doing: String,
     /// The call that waits, as `file:line:column`.
     pub at: Option<String>,
@@ -189,8 +189,7 @@ impl Found<'_> {
     }
 }
 
-/// The frames of the stage's code. Those of the engine, which calls it, are left out, because they are the same on each
-/// stack.
+/// The frames of the stage's code. The engine's frames are left out, because they are the same on each stack.
 fn frames(backtrace: &Backtrace) -> Vec<String> {
     const SOURCES: &str = file!().split_at(file!().len() - "fibers.rs".len()).0;
     let is_engine = |frame: &Frame| {

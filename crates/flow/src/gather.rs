@@ -123,7 +123,8 @@ impl<In, G: 'static> Gather<In, G> {
 impl<In, G, Out> Gather<In, G, (), Out> {
     /// Lets units with equal keys join one group.
     ///
-    /// `key`, and the key's `Hash`, `Eq` and `Clone`, run on the worker. A panic in them is a failure of the unit.
+    /// `key`, and the key's `Hash`, `Eq` and `Clone`, run on the worker. A panic in these functions is a failure of
+    /// the unit.
     pub fn by_key<K>(self, key: impl Fn(&In) -> K + Send + Sync + 'static) -> Gather<In, G, K, Out>
     where
         K: Hash + Eq + Clone + Send + 'static,
@@ -140,8 +141,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
     /// Sets the function that converts a closed group into the payload of its unit. So an open group can be small, such
     /// as a sum, even if the unit's payload is not.
     ///
-    /// It runs after [`finish`](Self::finish). A panic in it is a failure of the group, whose content is lost. If a
-    /// group fails for another reason, its dead letter contains the converted group.
+    /// It runs after [`finish`](Self::finish). A panic in this function is a failure of the group, whose content is
+    /// lost. If a group fails for another reason, its dead letter contains the converted group.
     pub fn map<Mapped>(self, map: impl Fn(G) -> Mapped + Send + Sync + 'static) -> Gather<In, G, K, Mapped> {
         let Gather {
             key, begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, ..
@@ -188,7 +189,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
 
     /// Closes a group for which `full` returns `true`. It is called after each member.
     ///
-    /// A panic in it fails the group, which is not retried: its dead letter contains the group with all its members.
+    /// A panic in `full` fails the group, which is not retried: its dead letter contains the group with all its
+    /// members.
     pub fn full(mut self, full: impl Fn(&G) -> bool + Send + Sync + 'static) -> Self {
         self.full = Some(Box::new(full));
         self
@@ -201,8 +203,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
     }
 
     /// Sets the function that weighs a group in bytes (default: a list weighs as much as its members, and another group
-    /// as much as its first member). The function runs after each member. A panic in it fails the group, as
-    /// one in [`full`](Self::full) does.
+    /// as much as its first member). The function runs after each member. A panic in this function fails the group, as
+    /// a panic in [`full`](Self::full) does.
     pub fn weigh(mut self, weigh: impl Fn(&G) -> u64 + Send + Sync + 'static) -> Self {
         self.weigh = Some(Box::new(weigh));
         self
@@ -210,8 +212,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
 
     /// Sets the function that changes a closed group before it continues.
     ///
-    /// A panic in it is a failure of the group. If the stage retries the group, the function runs again on the group as
-    /// the panic left it.
+    /// A panic in this function is a failure of the group. If the stage retries the group, the function runs again on
+    /// the group as the panic left it.
     pub fn finish(mut self, finish: impl Fn(&mut G) + Send + Sync + 'static) -> Self {
         self.finish = Some(Box::new(finish));
         self

@@ -120,9 +120,9 @@ pub enum Overload {
     Wait,
     /// The new unit is refused and returned.
     Reject,
-    /// The flow drops the unit that has waited longest in the queue of the first stage. That unit's ticket says so, and
-    /// the unit counts as a dead letter. If no unit is in that queue, or a unit waits for memory, the new unit is
-    /// refused.
+    /// The flow drops the unit that has waited longest in the queue of the first stage. The ticket of the dropped unit
+    /// says so, and the unit counts as a dead letter. If no unit is in that queue, or a unit waits for memory, the new
+    /// unit is refused.
     DropOldest,
 }
 

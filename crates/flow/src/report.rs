@@ -50,7 +50,7 @@ pub struct StageReport {
     pub wait_ns: Quantiles,
     /// The waits of the stage's units by resource, the longest first.
     pub waited_for: Vec<WaitedFor>,
-    /// The stacks of the stage's fibers, if one has ended.
+    /// The use of the stacks by the stage's fibers, if at least one fiber has ended.
     #[cfg_attr(feature = "serde", serde(default))]
     pub stacks: Option<StackUse>,
 }
@@ -218,7 +218,7 @@ impl Report {
         }
     }
 
-    /// The number of units that have been in flight: those admitted, and those that others were split into.
+    /// The number of units that have been in flight: admitted units, and the children of split units.
     pub fn units(&self) -> u64 {
         self.admitted + self.split
     }

@@ -110,8 +110,8 @@ impl<C> fmt::Debug for Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// Takes an object, and records the pool in `taken`. The caller has been granted an object, so one is in the pool
-    /// or may be made.
+    /// Takes an object, and records the pool in `taken`. The caller has been granted an object, so an object is in
+    /// the pool or can be made.
     pub(crate) fn take<'p>(&'p self, taken: &'p RefCell<Taken>) -> PoolObject<'p, C> {
         let object = self.lock().pop();
         let object = object.or_else(|| self.make.as_ref().map(|make| make()));
@@ -127,8 +127,8 @@ impl<C> Pool<C> {
 /// An object taken from a [`Pool`]. It returns to the pool when this guard is dropped.
 ///
 /// If the stage's code panics while it has the object, a pool with a factory
-/// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) drops the object and makes a new one for the next use. A
-/// pool without a factory takes it back as it is.
+/// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) drops the object and makes a new one for the next use.
+/// To a pool without a factory, the object returns unchanged.
 #[derive(Debug)]
 pub struct PoolObject<'a, C> {
     pool: &'a Pool<C>,

@@ -1,4 +1,5 @@
-//! Explanations: a unit is found wherever it is, with what it waits for and the units that hold it.
+//! Explanations: they find a unit wherever it is, and name the resource that it waits for and the holders of that
+//! resource.
 
 mod support;
 

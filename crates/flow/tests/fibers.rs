@@ -36,7 +36,7 @@ fn patient(units: u64) -> (FlowBuilder<u64>, Inlet<u64>) {
     (flow, inlet)
 }
 
-/// Counts how many are inside at once, and keeps the maximum.
+/// Counts the units that are inside at once, and keeps the maximum.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,

@@ -40,8 +40,8 @@ impl Drop for Leave<'_> {
 
 #[test]
 fn a_key_keeps_its_cap_and_a_stalled_key_holds_up_no_other() {
-    // Each of twenty hosts has 30 units, of which 2 may run at once. The units of host 0 stall until all others are
-    // done.
+    // Each of twenty hosts has 30 units, and 2 of them may run at once. The units of host 0 stall until all others
+    // are done.
     const HOSTS: u64 = 20;
     const ALL: u64 = 30 * HOSTS;
     const OTHERS: u64 = ALL - 30;
@@ -108,8 +108,8 @@ fn needs_are_granted_all_at_once_or_not_at_all() {
 
 #[test]
 fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
-    // Some units need only `a`, and some only `b`. They keep both busy at alternating times, and one unit needs both.
-    // The source gives further units until that unit has run.
+    // Some units need only `a`, and some only `b`. They keep both resources busy at alternating times. One more unit
+    // needs both. The source gives further units until that one has run.
     let served = Arc::new(AtomicBool::new(false));
     let overtaken = Arc::new(AtomicUsize::new(0));
     let mut flow = Flow::builder::<()>("both");

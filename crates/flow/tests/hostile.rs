@@ -162,7 +162,7 @@ fn wake_ups_that_poll_at_once_do_not_nest() {
     });
 }
 
-/// A payload that panics when it is dropped, even during another panic. It contains one more of its kind.
+/// A payload that panics when it is dropped, even during another panic. It contains another such payload.
 struct Bomb;
 
 impl Drop for Bomb {

@@ -236,7 +236,7 @@ fn a_replay_predicts_the_duration_of_a_flow_that_waits() {
             assert!(least.as_secs_f64() <= replayed, "{least:?} {replayed}");
         }
         assert!(itself.bottleneck.starts_with("disk"), "{}", itself.bottleneck);
-        // A loaded machine adds to every nap, and the units' own times do not include that.
+        // A loaded machine prolongs every nap, and the units' own times do not include this delay.
         let twelve = naps(12).run(0..300);
         let faster = trace.replay(&WhatIf::default().service("a", 0.5)).unwrap().report;
         let ratios = [

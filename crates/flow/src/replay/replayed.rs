@@ -202,9 +202,9 @@ impl Trace {
         Duration::from_nanos(self.measured.departed_ns)
     }
 
-    /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace). Only
-    /// units for which the window has a similar unit that has left are counted. A replay begins with all of these units
-    /// or, if there are many, with an even part of them.
+    /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace). A waiting
+    /// unit counts only if the window has a similar unit that has left. A replay begins with all of these units or, if
+    /// there are many, with an even part of them.
     pub fn waiting(&self) -> u64 {
         let one_in = self.header.window.map_or(0, |window| window.waiting_one_in);
         (self.script.standing() as u64).saturating_mul(one_in)
@@ -373,8 +373,8 @@ impl Trace {
     /// not share its cores as evenly as a simulated one, and other programs compute, too.
     ///
     /// With this loss, units of a replay wait for processors as long as the kernel reported. The loss is 0 if sharing
-    /// alone explains that wait, or if no loss does. The first call, or the first replay, costs up to eight replays
-    /// of at most about 20,000 runs of units in stages.
+    /// alone explains that wait, or if no loss can explain it. The first call, or the first replay, costs up to eight
+    /// replays of at most about 20,000 runs of units in stages.
     pub fn crowding_loss(&self) -> f64 {
         *self.loss.get_or_init(|| fit_loss(&self.header.model, &self.script, self.costs()))
     }

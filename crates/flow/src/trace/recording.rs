@@ -81,7 +81,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         Ok(Recording { tape })
     }
 
-    /// The flow's tape. The first call creates it, and from then on it listens to the workers.
+    /// The flow's tape. The first call creates the tape, which listens to the workers from then on.
     pub(super) fn tape(&self) -> Arc<Tape> {
         let begin = || {
             let tape = Arc::<Tape>::default();

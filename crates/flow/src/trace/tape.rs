@@ -19,9 +19,9 @@ use super::sampling;
 use crate::contain::contain;
 use crate::engine::run::witness::{Ran, Track, Witness};
 
-/// A worker flushes its chunk when it has this many bytes. The second number is for a tape without a file, whose ring
-/// drops old records chunk by chunk.
+/// A worker flushes its chunk when it has this many bytes.
 const CHUNK_BYTES: usize = 48 << 10;
+/// The same for a tape without a file. Its chunks are smaller, because its ring drops old records chunk by chunk.
 const SMALL_CHUNK_BYTES: usize = 8 << 10;
 
 /// The most bytes of records that a ring keeps; enough for some 800,000 runs of units in stages.

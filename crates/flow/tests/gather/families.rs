@@ -183,7 +183,7 @@ fn families_that_run_on_in_one_turn_are_whole_and_counted() {
             (0..5000).filter(|n| n % 5 > 0).map(|n| (0..n % 5).map(|p| 10 * n + p).sum()).collect();
         expected.sort_unstable();
         assert_eq!(sorted(&sums), expected);
-        // A unit has 2 children on average. The first member of each group comes to the stage again, as the group.
+        // A unit has 2 children on average. The first member of each group returns to the stage as the group's unit.
         assert_eq!((report.split, report.gathered, report.left), (10_000, 6_000, 0));
         let units: Vec<u64> = report.stages.iter().map(|stage| stage.units).collect();
         assert_eq!((units[0], units[1] + units[2], units[3], units[4]), (5_000, 10_000, 14_000, 4_000));

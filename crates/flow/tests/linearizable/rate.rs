@@ -93,7 +93,7 @@ fn a_rate_is_a_bucket() {
     }
 }
 
-/// A worker checks that the next token is there, and then advances the time of the one after it.
+/// A worker checks that the next token is there, and then advances the time of the following token.
 #[test]
 fn a_rate_that_grants_in_two_steps_is_caught() {
     const PERIOD: Duration = Duration::from_micros(200);

@@ -48,7 +48,8 @@ impl Stated {
         if let Some(method) = self.method {
             setup = setup.method(method);
         }
-        // This checks the set-up; the driver's tests are cached for the next driver.
+        // A new driver checks the set-up. The cost is small, because the next driver finds the tests of this one in a
+        // cache.
         Driver::new(&setup).map_err(EvidenceError::Question)?;
         Ok(setup)
     }

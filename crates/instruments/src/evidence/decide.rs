@@ -35,7 +35,7 @@ pub(super) struct View {
     pub(super) successes: Option<u64>,
     /// The rate or the mean that was observed.
     pub(super) estimate: Option<f64>,
-    /// The interval of the true rate or mean, valid for all numbers of observations together.
+    /// The interval of the true rate or mean, valid simultaneously for all numbers of observations.
     pub(super) interval: Interval,
     /// The standard error of the mean in units of the values' range, if the observations are values.
     pub(super) spread: Option<f64>,

@@ -98,7 +98,7 @@ fn pointers<'a>(strings: impl Iterator<Item = &'a CString>) -> Vec<*mut c_char> 
     strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 
-/// `posix_spawn` and its kin return an error's number.
+/// `posix_spawn` and related functions return an error's number.
 fn check(errno: c_int) -> io::Result<()> {
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }

@@ -209,7 +209,7 @@ pub(super) fn quantity(field: &str) -> Result<Quantity, String> {
     Quantity::parse(field).map_err(|_| format!("expected a number or a time, found `{}`", excerpt(field.as_bytes())))
 }
 
-/// Returns the beginning of a field as it can be shown.
+/// Returns the beginning of a field, in a form that can be shown.
 pub(super) fn excerpt(field: &[u8]) -> String {
     const MAX_COLUMNS: usize = 40;
     text::fit(&text::printable(&String::from_utf8_lossy(&field[..field.len().min(8 * MAX_COLUMNS)])), MAX_COLUMNS)

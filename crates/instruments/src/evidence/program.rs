@@ -173,7 +173,7 @@ impl<'a> Runner<'a> {
         let handle = if is_known { None } else { group.handle()? };
         let is_watched = handle.is_some();
         let most = if is_watched || is_known { most } else { most.min(MAX_LOOK) };
-        // The program's end is polled first: once it shows, all that the program wrote is in the pipes.
+        // The program's end is polled first: once it is reported, all that the program wrote is in the pipes.
         let fds = [handle, Some(self.complaints.as_fd()), heard.pipe.as_ref().map(AsFd::as_fd)];
         let mut asked: Vec<PollFd<'_>> =
             fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();

@@ -94,7 +94,7 @@ pub struct AroundArgs {
     /// Run this once after everything else, also after an interrupt or a failure.
     #[arg(short, long, value_name = "COMMAND", requires = "run")]
     pub cleanup: Option<OsString>,
-    /// A run that exits with a status other than 0 counts like any other.
+    /// Count a run that exits with a status other than 0 like any other run.
     #[arg(short, long, requires = "run")]
     pub ignore_failure: bool,
     /// The name of a command; give one for each, in their order.

@@ -36,7 +36,7 @@ impl Subject {
 /// The comparison of a later subject with the first.
 pub(super) struct Against {
     comparison: Comparison,
-    /// Whether the ratio is above its limit, which is 1 or the claim's; `None` if that is undecided.
+    /// Whether the ratio is above its limit (1, or the claim's limit); `None` if that is undecided.
     is_above: Option<bool>,
 }
 
@@ -92,7 +92,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Returns the letters of the others with this answer.
+    /// Returns the letters of those other subjects that have this answer.
     fn letters(&self, is_above: Option<bool>) -> String {
         let letters = self.others.iter().zip(1..).filter(|(other, _)| other.is_above == is_above);
         letters.map(|(_, place)| letter(place)).collect::<Vec<_>>().join(", ")
