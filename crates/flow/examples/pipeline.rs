@@ -3,7 +3,7 @@
 //! - `look-up` waits for a database. It is `blocking`, so it does not occupy the workers that compute. It needs one of
 //!   three connections, which are objects of a pool. A connection is granted before the worker starts, and once for a
 //!   whole batch.
-//! - `price` computes. It may use every core, and a rate keeps it within the limits of a tariff service.
+//! - `price` computes. It may use every core, but a rate limits its requests to a tariff service.
 //! - `book` writes batches of up to 16 orders; a partial batch waits 5 ms for more.
 //!
 //! `cargo run --example pipeline`

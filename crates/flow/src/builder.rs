@@ -85,7 +85,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self.draft.simulated = Some(now);
     }
 
-    /// The cap on units in flight (default [`DEFAULT_INFLIGHT`]). It can be changed while the flow runs.
+    /// The cap on units in flight (default [`DEFAULT_INFLIGHT`]). The cap can be changed while the flow runs.
     pub fn inflight(&mut self, units: u64) -> &mut Self {
         self.draft.inflight = units;
         self
@@ -120,8 +120,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self
     }
 
-    /// Sets the function that gets the dead letters of units without a ticket. It runs on the worker that gave the unit
-    /// up.
+    /// Sets the function that gets the dead letters of units without a ticket. The function runs on the worker that
+    /// gave the unit up.
     ///
     /// Without such a function, the flow's report keeps the first
     /// [`Report::DEAD_LETTERS_KEPT`](crate::Report::DEAD_LETTERS_KEPT) of them.
@@ -130,7 +130,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self
     }
 
-    /// Sets the function that gets the results of units without a ticket. It runs on the worker that retired the unit.
+    /// Sets the function that gets the results of units without a ticket. The function runs on the worker that retired
+    /// the unit.
     ///
     /// Without such a function, these results are dropped. Only the first call has an effect.
     pub fn on_retire(&mut self, take: impl Fn(R) + Send + Sync + 'static) -> &mut Self {
@@ -185,7 +186,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         Pool { resource, objects: Arc::new(Mutex::new(objects)), make: None }
     }
 
-    /// Declares a pool of up to `most` objects. They are created on first use, and replaced after a panic.
+    /// Declares a pool of up to `most` objects. The objects are created on first use, and replaced after a panic.
     pub fn pool_with<C: Send + 'static>(
         &mut self,
         name: impl Into<String>,

@@ -47,7 +47,7 @@ pub(crate) fn drop_panic(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// A user's value whose destructor may panic. The panic is contained, even while another one unwinds.
+/// A user's value whose destructor may panic. The panic is contained, even while another panic unwinds.
 #[derive(Debug)]
 pub(crate) struct Contained<T>(ManuallyDrop<T>);
 

@@ -65,10 +65,10 @@ impl Control {
     /// Explains a unit in flight: where it is, for how long, what it waits for, and which units hold what it waits
     /// for.
     ///
-    /// The call searches all units in flight, so it costs O(units in flight). It works in steps of 4,096 units under
-    /// the flow's lock, and pauses after each step for as long as the step took; the example `watching` measures how
-    /// this affects the flow. The search skips batches that end within a fraction of a millisecond, because their
-    /// units would be gone before their state could be read.
+    /// The call searches all units in flight, so it costs O(units in flight). The search works in steps of 4,096
+    /// units under the flow's lock, and pauses after each step for as long as the step took. The example `watching`
+    /// measures how this affects the flow. The search skips batches that end within a fraction of a millisecond,
+    /// because their units would be gone before their state could be read.
     ///
     /// ```
     /// # use millstream_flow::{Doing, Flow, Need, WaitsFor};
@@ -138,7 +138,7 @@ impl Control {
         self.shared.find_units(most, label)
     }
 
-    /// Explains a resource, or one of its keys: how much is in use, which units hold it, and which wait for it.
+    /// Explains a resource, or one of its keys: how much of it is in use, and which units hold it or wait for it.
     ///
     /// To find the holders of tokens, the call searches the units in flight, as [`explain_unit`](Self::explain_unit)
     /// does, until it knows all holders.

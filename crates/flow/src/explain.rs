@@ -59,7 +59,7 @@ pub struct LineState {
     pub in_use: u64,
     /// The first units found that hold tokens, at most [`Control::EXPLAINED`](crate::Control::EXPLAINED) of them.
     pub holders: Vec<UnitPlace>,
-    /// The number of units found that hold tokens, including those not named.
+    /// The number of units found that hold tokens, including units that are not named.
     pub holders_in_all: u64,
     /// Tokens held by units that could not be named, because their batches were about to end.
     pub in_use_unnamed: u64,
@@ -199,8 +199,8 @@ pub struct FoundUnits<L> {
 pub struct NoUnit {
     /// The number asked for.
     pub unit: u64,
-    /// The lowest number that no unit has had yet. A unit with a lower number has left, is in a worker's batch, or was
-    /// pulled just now.
+    /// The number that the next unit will get. A unit that has a lower number but was not found has left, is in a
+    /// worker's batch, or was pulled just now.
     pub next: u64,
     /// The lowest and the highest number among the units that the search saw.
     pub seen: Option<(u64, u64)>,

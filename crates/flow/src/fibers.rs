@@ -44,17 +44,17 @@ pub struct FiberGroup {
     pub deepest_bytes: u64,
     /// Whether the fibers are cancelled, so that they will unwind at their next wait.
     pub cancelled: bool,
-    /// The frames on each stack, the innermost first, as `function at file:line`, without those of the engine. Empty if
-    /// no backtrace was requested or taken.
+    /// The frames on each stack, the innermost first, as `function at file:line`, without the engine's own frames.
+    /// Empty if no backtrace was requested or taken.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub backtrace: Vec<String>,
 }
 
 impl FiberGroup {
-    /// The most units that a group names.
+    /// The maximum number of units that a group names.
     pub const UNITS: usize = 5;
 
-    /// The most groups whose backtraces are shown. These are the largest groups.
+    /// The maximum number of groups whose backtraces are shown: those of the largest groups.
     pub const BACKTRACES: usize = 64;
 }
 

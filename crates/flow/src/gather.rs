@@ -141,8 +141,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
     /// Sets the function that converts a closed group into the payload of its unit. So an open group can be small, such
     /// as a sum, even if the unit's payload is not.
     ///
-    /// It runs after [`finish`](Self::finish). A panic in this function is a failure of the group, whose content is
-    /// lost. If a group fails for another reason, its dead letter contains the converted group.
+    /// The function runs after [`finish`](Self::finish). A panic in this function is a failure of the group, whose
+    /// content is lost. If a group fails for another reason, its dead letter contains the converted group.
     pub fn map<Mapped>(self, map: impl Fn(G) -> Mapped + Send + Sync + 'static) -> Gather<In, G, K, Mapped> {
         let Gather {
             key, begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, ..
@@ -158,8 +158,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
     ///
     /// If the parent, or any unit split from the parent or from its children, has failed for good, the group fails as
     /// well, unless [`even_if_torn`](Self::even_if_torn) is set. A child that is [skipped](crate::AfterFailure::Skip)
-    /// is only missing, but a parent that is skipped after its first child counts as failed. A unit without a parent
-    /// continues alone.
+    /// is merely missing from the group, but a parent that is skipped after its first child counts as failed. A unit
+    /// without a parent continues alone.
     ///
     /// A limit on units, bytes or time closes the group earlier, with a part of the family. The unit of such a part
     /// remains a child of the parent, so a later stage may gather the parts.
@@ -187,7 +187,7 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
         self
     }
 
-    /// Closes a group for which `full` returns `true`. It is called after each member.
+    /// Closes a group for which `full` returns `true`. The engine calls `full` after each member.
     ///
     /// A panic in `full` fails the group, which is not retried: its dead letter contains the group with all its
     /// members.

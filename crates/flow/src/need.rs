@@ -12,8 +12,8 @@ type AmountFn<T> = Arc<dyn Fn(&T) -> u64 + Send + Sync>;
 /// The maximum number of bytes that a unit may weigh, and the maximum amount of a resource that [`Need::amount_with`]
 /// may compute: 2^48, more than a process can address.
 ///
-/// A unit that exceeds this maximum never runs in that stage. It ends there as if it had failed for good, usually with
-/// a [`DeadLetter`](crate::DeadLetter) that names the excessive number.
+/// A unit that exceeds this maximum never runs in that stage. The unit ends there as if it had failed for good,
+/// usually with a [`DeadLetter`](crate::DeadLetter) that names the excessive number.
 pub const MAX_AMOUNT: u64 = 1 << 48;
 
 /// The time for which a granted need is held.

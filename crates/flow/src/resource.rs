@@ -124,7 +124,7 @@ impl<C> Pool<C> {
     }
 }
 
-/// An object taken from a [`Pool`]. It returns to the pool when this guard is dropped.
+/// An object taken from a [`Pool`]. The object returns to the pool when this guard is dropped.
 ///
 /// If the stage's code panics while it has the object, a pool with a factory
 /// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) drops the object and makes a new one for the next use.

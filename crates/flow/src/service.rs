@@ -142,7 +142,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         self.ticketed(unit, Patience::Until(deadline), 0)
     }
 
-    /// Submits a unit that must not run before `at`. It is in flight as soon as it is admitted.
+    /// Submits a unit that must not run before `at`. The unit is in flight as soon as it is admitted.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).

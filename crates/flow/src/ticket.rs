@@ -160,7 +160,7 @@ impl<R> Future for Ticket<R> {
     }
 }
 
-/// The tickets of a flow. It tells each ticket the outcome of its unit.
+/// The tickets of a flow. Tells each ticket the outcome of its unit.
 pub(crate) trait TicketBook: Send + Sync {
     /// Delivers the letter to the unit's ticket. Returns it if there is no ticket.
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter>;

@@ -476,7 +476,7 @@ fn a_stage_that_submits_to_its_own_full_flow_is_refused_at_once() {
                 let mut said = said.lock().unwrap();
                 said.push(format!("{:?}", submitter.submit(1).err()));
                 said.push(format!("{:?}", submitter.submit_deadline(1, Instant::now() + 10 * LONG).err()));
-                // The gate still takes some units, which wait there; after that, a send is refused, too.
+                // The gate still takes some units, which wait there; after that, a send is refused as well.
                 while submitter.send(1).is_ok() {
                     sent.fetch_add(1, Ordering::SeqCst);
                 }

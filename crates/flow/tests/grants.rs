@@ -642,7 +642,7 @@ fn a_requeue_after_the_time_limit_is_not_a_timeout() {
     })
     .need(Need::keyed(host, |unit: &Redirected| unit.host.into()))
     .timeout(ms(20))
-    // On a busy machine, the last run of a unit may be late, too.
+    // On a busy machine, even the last run of a unit may be late.
     .retry(Retry::times(1000).backoff(ms(1)..ms(1)))
     .blocking()
     .to(done);

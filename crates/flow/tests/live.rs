@@ -97,8 +97,8 @@ fn windows_have_whole_families_at_any_moment() {
         let trace = Trace::read(&*live.window(if round % 2 == 0 { 160 << 10 } else { 48 << 10 })).unwrap();
         let (measured, units) = (trace.measured(), trace.units() as u64);
         seen += units;
-        // If a family lacked a run, a unit would end as a failure. If it had a run too many, a unit would be left
-        // behind.
+        // If a family lacked a run, a unit would end as a failure. If a family had one run too many, a unit would be
+        // left behind.
         let replayed = trace.replay(&WhatIf::default()).unwrap().report;
         assert_eq!((replayed.admitted, replayed.dead_lettered, replayed.left), (units, 0, 0), "round {round}");
         assert_eq!(replayed.retired, measured.retired, "round {round}");

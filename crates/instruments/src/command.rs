@@ -33,7 +33,7 @@ Exit status:
 pub enum Command {
     /// Run a one-line program over streams of lines, JSON, CSV or records, in constant space.
     Stream(StreamArgs),
-    /// Give standard input to several commands, and name the one that is stuck.
+    /// Give standard input to several commands, and name the command that is stuck.
     Tee(TeeArgs),
     /// Decide whether an objective holds, such as "99 % of runs succeed" or "99 % take less than 50 ms". The exit
     /// status is the verdict.

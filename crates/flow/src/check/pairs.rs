@@ -88,8 +88,8 @@ impl PlanPairs {
         }
     }
 
-    /// The rank of each resource in an order in which held resources come before those asked for. Otherwise the order
-    /// of declaration is kept. If a cycle makes such an order impossible, returns the cycle.
+    /// The rank of each resource in an order that puts the held resource of each pair before the resource asked for,
+    /// and otherwise keeps the order of declaration. If a cycle makes such an order impossible, returns the cycle.
     pub(super) fn ranks(&self) -> Result<Vec<u16>, Vec<HoldAndAsk>> {
         let n = self.resources.len();
         let mut after = vec![Bits::new(n); n];

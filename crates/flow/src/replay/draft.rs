@@ -14,7 +14,7 @@ const MAX_PULL: u64 = 1 << 20;
 
 /// See the [module](self).
 pub(super) struct Draft {
-    /// Each visit with its unit's number and its time.
+    /// Each visit, with the number of its unit and the time when it began.
     pub(super) visits: Vec<(u64, u64, Visit)>,
     asks: Vec<AskedFor>,
     pub(super) born: Vec<Born>,
@@ -115,7 +115,7 @@ impl Draft {
         match record {
             Record::Waits(unit) => self.waiting.push(unit),
             Record::Pull { began_ns, wall_ns, first, units } => {
-                // A damaged trace may claim a very large number of units, so only the first ones are examined.
+                // A damaged trace may claim a very large number of units, so only the first units are examined.
                 if (first..first.saturating_add(units.min(MAX_PULL))).any(keeps) {
                     self.pulls.push(Pull { first, units, began_ns, wall_ns });
                 }

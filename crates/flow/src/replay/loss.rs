@@ -2,8 +2,8 @@
 //!
 //! The kernel accounts for the time for which threads and programs were ready to run but had no processor. In a
 //! simulation, where jobs share the cores evenly and at once, this delay is shorter. A real scheduler may leave a job
-//! waiting behind another one while a core is idle, and other programs compute, too. The loss is chosen so that a
-//! replay of the run has the delay that was recorded. It is fitted only to that delay, never to the length of the run,
+//! waiting behind another job while a core is idle, and other programs compute as well. The loss is chosen so that a
+//! replay of the run has the recorded delay. The loss is fitted only to that delay, never to the length of the run,
 //! which remains a prediction.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const HALVINGS: u32 = 6;
 /// If the delay is less than one part in this many of the processor time, the loss is 0.
 const WORTH_ONE_IN: u64 = 200;
 
-/// The most visits of each replay. The loss of a long run is that of its beginning.
+/// The most visits of each replay. The loss of a long run is computed from the beginning of the run.
 const MAX_VISITS: usize = 20_000;
 
 /// Returns the loss of the machine during the run of the script.

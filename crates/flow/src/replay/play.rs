@@ -19,8 +19,8 @@ pub struct Replayed {
     /// The report of the simulated run. If the trace is a [sample](crate::Trace::read_or_sample), it covers only the
     /// sample's units.
     pub report: Report,
-    /// The time that the units take at the pace of the steady part of the simulated run. That part lies between the
-    /// departure of the first tenth of the units and that of the last tenth.
+    /// The time that the units take at the pace of the steady part of the simulated run. The steady part begins when
+    /// a tenth of the units have left, and ends when nine tenths have left.
     pub steady_wall: Duration,
 }
 

@@ -65,8 +65,8 @@ impl Trace {
     /// Reads a trace.
     ///
     /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. From a [live
-    /// trace](crate::LiveTrace), it takes the newest 100,000 complete units. It also takes the units that still wait,
-    /// and completes each of them with the visits of a similar unit that has left.
+    /// trace](crate::LiveTrace), it takes the newest 100,000 complete units. The reader also takes the units that still
+    /// wait, and completes each of them with the visits of a similar unit that has left.
     ///
     /// # Errors
     /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.
@@ -135,8 +135,8 @@ impl Trace {
     }
 
     /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). The
-    /// [measured](Self::measured) numbers of a live trace are those of its units, and the wall time is computed from
-    /// the pace at which they left.
+    /// [measured](Self::measured) numbers of a live trace are the numbers of its units, and the wall time is computed
+    /// from the pace at which units left.
     pub fn is_live(&self) -> bool {
         self.header.window.is_some()
     }
@@ -192,7 +192,7 @@ impl Trace {
     }
 
     /// The number of units that left in the window of a [live trace](crate::LiveTrace), including units that were
-    /// admitted before the window. Replays also have units that represent the waiting ones.
+    /// admitted before the window. Replays also have units that represent waiting units.
     pub fn departed(&self) -> u64 {
         self.measured.departed
     }
@@ -370,7 +370,7 @@ impl Trace {
     }
 
     /// The part of the cores' speed, from 0 to 0.5, that was lost while all of them were computing. A real system does
-    /// not share its cores as evenly as a simulated one, and other programs compute, too.
+    /// not share its cores as evenly as a simulated one, and other programs compute as well.
     ///
     /// With this loss, units of a replay wait for processors as long as the kernel reported. The loss is 0 if sharing
     /// alone explains that wait, or if no loss can explain it. The first call, or the first replay, costs up to eight

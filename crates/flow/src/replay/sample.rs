@@ -90,8 +90,8 @@ pub(super) fn read(mut input: impl BufRead + Seek, most: usize) -> Result<(Heade
     Ok((header, measured, draft))
 }
 
-/// Finds the children of the chosen families. The file is read once to learn which numbers are those of children, and
-/// once for each generation; only the choice is kept in memory.
+/// Finds the children of the chosen families. The file is read once to find out which units are children, and once
+/// for each generation. Only the choice is kept in memory.
 fn choose_children(
     input: &mut (impl BufRead + Seek),
     start: u64,

@@ -196,7 +196,7 @@ impl Stage {
     /// Continues a closed group as one of the recorded groups of its key did.
     fn close(&self, group: &mut Shade) {
         let next = self.groups().get_mut(&group.key).and_then(VecDeque::pop_front);
-        // There may be more groups than in the trace. The additional ones have no visits.
+        // There may be more groups than in the trace. The additional groups have no visits.
         *group = next.unwrap_or(Shade::new(UnitIndex::MAX));
         match self.visit(group) {
             Some(visit) => {
@@ -392,7 +392,8 @@ impl Wire<'_> {
         needs.iter().enumerate().map(|(place, model)| {
             let resource = self.resources[usize::from(model.resource)];
             let differs = |need: &&ModelNeed| need.keyed || need.amount.is_none();
-            // The needs of one resource that differ from unit to unit were recorded in order.
+            // Those needs of a resource that differ from unit to unit were recorded in the order of the stage's
+            // needs.
             let nth = needs[..place].iter().filter(differs).filter(|need| need.resource == model.resource).count();
             let (stage, index) = (self.shared.clone(), model.resource);
             let asked = move |shade: &Shade| {

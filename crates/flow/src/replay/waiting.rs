@@ -1,12 +1,12 @@
 //! The units of a window that have not left yet.
 //!
-//! At a busy resource, the units that leave were admitted long ago, and those that were admitted recently still wait. A
-//! window with only complete units would lack nearly all the units that wait for the bottleneck. So each waiting unit
-//! is completed: from its stage on, it gets the visits of another unit that had the same needs. The replay then has two
-//! units for each waiting unit: one at its position among the arrivals, and one at the beginning. The second one is
+//! At a busy resource, the units that leave were admitted long ago, and recently admitted units still wait. A window
+//! with only complete units would lack nearly all the units that wait for the bottleneck. So each waiting unit is
+//! completed: from its stage on, it gets the visits of another unit that had the same needs. The replay then has two
+//! units for each waiting unit: one at its position among the arrivals, and one at the beginning. The second unit is
 //! there because a replay must begin with as many units in flight as the run has.
 //!
-//! This is done only if no stage splits or gathers. Otherwise only complete families count.
+//! Waiting units are completed only if no stage splits or gathers. Otherwise, only complete families count.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,8 +22,8 @@ use crate::trace::run::{AskedFor, End, Waiting};
 type Donors = HashMap<(u16, Option<Vec<AskedFor>>), Vec<(usize, Range<usize>)>>;
 
 impl Draft {
-    /// Completes the units that wait, and adds them to `measured`. Of the units that have left, keeps those for which
-    /// `kept` is true.
+    /// Completes the units that wait, and adds them to `measured`. Drops the units that have left for which `kept` is
+    /// false.
     pub(super) fn add_waiting(&mut self, header: &Header, kept: impl Fn(u64) -> bool, measured: &mut Measured) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_unstable_by_key(|unit| unit.id);

@@ -105,7 +105,8 @@ impl Draft {
         Pace { departures: departures.len(), part, took_ns }
     }
 
-    /// Whether a unit without a known parent is a root. It may be a child whose parent ran before the window.
+    /// Whether a unit without a known parent is a root. Such a unit may be a child whose parent ran before the
+    /// window.
     fn is_root(&self, header: &Header, id: u64, first: u16) -> bool {
         let at = self.pulls.partition_point(|pull| pull.ended_before(id));
         let is_pulled = self.pulls.get(at).is_some_and(|pull| pull.has(id));

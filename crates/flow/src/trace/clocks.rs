@@ -126,8 +126,8 @@ impl Clocks {
         std::mem::replace(&mut self.between_ns, next)
     }
 
-    /// Takes the time for which the worker, woken for the current run, waited for a processor; `None` if the worker
-    /// was not woken, or its sleep was not timed.
+    /// Takes the time between the wake-up for the current run and the moment when the worker got a processor; `None`
+    /// if the worker was not woken, or its sleep was not timed.
     pub(super) fn take_wake_delay(&mut self) -> Option<u64> {
         self.wake_delay_ns.take()
     }

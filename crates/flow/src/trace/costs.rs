@@ -1,5 +1,5 @@
-//! The machine's own costs, measured when a recording begins. They are part of every wait, and differ between machines
-//! and over time.
+//! The machine's own costs, measured when a recording begins. These costs are part of every wait, and differ between
+//! machines and over time.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

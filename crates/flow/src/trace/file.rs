@@ -29,7 +29,8 @@ pub(crate) struct Header {
     pub(crate) machine: Machine,
     /// The program's note about the run.
     pub(crate) note: serde_json::Value,
-    /// If the recording [samples](super::sampling) its later units, the number of earlier ones, which are all recorded.
+    /// If the recording [samples](super::sampling) its later units: the number of earlier units, which are all
+    /// recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) whole: Option<u64>,
     /// Present in a live trace, which covers a part of a run that has not ended.
@@ -40,7 +41,7 @@ pub(crate) struct Header {
 /// The part of a run that a live trace covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Window {
-    /// The trace has all records of units with this number and higher ones.
+    /// The trace has all records of units with this number or a higher one.
     pub(crate) from_id: u64,
     /// The records are complete for runs that began before this time.
     pub(crate) until_ns: u64,

@@ -13,7 +13,7 @@ pub(super) struct Part {
     all: Ranges,
     /// Whether all units are recorded.
     is_whole: bool,
-    /// If not all units are recorded: the indices of the recorded ones, in ascending order, and their numbers.
+    /// If not all units are recorded: the indices of the recorded units, in ascending order, and their numbers.
     places: Vec<usize>,
     ids: Ranges,
 }
@@ -27,8 +27,8 @@ pub(super) enum Places<'a> {
 }
 
 impl Part {
-    /// Sets the units of a batch, and chooses those to record. The first `whole` units of a run are all recorded, and a
-    /// sample of those after them; if `whole` is 0, all units are recorded.
+    /// Sets the units of a batch, and chooses which to record. Of a flow's run, the first `whole` units are all
+    /// recorded, and a sample of the later units. If `whole` is 0, all units are recorded.
     pub(super) fn choose(&mut self, ran: &Ran<'_>, whole: u64) {
         let id_of = |row: &Row| ran.site.stamps().id(row);
         self.all.refill(ran.rows.iter().map(id_of));
@@ -75,7 +75,7 @@ impl Part {
     }
 }
 
-/// The number of a unit's parent, or that of the unit if it has none.
+/// The number of the unit's parent, or the unit's own number if it has no parent.
 fn root_of(ran: &Ran<'_>, row: &Row) -> u64 {
     // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
     let unit = unsafe { UnitRef::new(ran.site.records(), row) };

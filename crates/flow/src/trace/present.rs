@@ -9,7 +9,7 @@ use crate::engine::threads::shared::Shared;
 /// A flow as it was built.
 pub(crate) struct Built {
     pub(crate) model: Model,
-    /// The floor and ceiling of each stage. The engine has chosen those that the program did not set.
+    /// The floor and ceiling of each stage. If the program did not set them, the engine has chosen them.
     pub(crate) workers: Box<[Workers]>,
 }
 

@@ -200,7 +200,7 @@ pub(crate) struct Waiting {
     pub(crate) asks: Vec<AskedFor>,
 }
 
-/// The state that shortens the records of a chunk, which are encoded relative to earlier ones.
+/// The state that shortens the records of a chunk: each record is encoded relative to earlier records.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     at_ns: u64,

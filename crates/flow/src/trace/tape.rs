@@ -119,7 +119,7 @@ impl Ring {
 /// Records that a tape has kept.
 pub(super) struct Kept {
     pub(super) chunks: Vec<Arc<[u8]>>,
-    /// All records of units with this number and higher ones are in the chunks.
+    /// All records of units with this number or a higher one are in the chunks.
     pub(super) from_id: u64,
     /// All records of runs that began at this time and later are in the chunks.
     pub(super) from_ns: u64,
@@ -162,8 +162,8 @@ impl Tape {
         self.on.load(Ordering::Acquire)
     }
 
-    /// Keeps the newest chunks from now on, and drops earlier ones. `from_ns` is the current time, and `from_id` the
-    /// number of the next unit to be admitted.
+    /// Keeps the newest chunks from now on, and drops earlier chunks. `from_ns` is the current time, and `from_id`
+    /// the number of the next unit to be admitted.
     pub(super) fn keep_from(&self, from_id: u64, from_ns: u64) {
         let mut ring = lock(&self.ring);
         *ring = Ring { since: Some(from_id), from_id: from_id.max(ring.from_id), from_ns, ..Ring::default() };

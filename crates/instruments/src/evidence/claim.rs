@@ -124,7 +124,7 @@ impl Stated {
     }
 }
 
-/// Returns a time in seconds, in the unit that suits it.
+/// Formats a time, given in seconds, in a suitable unit.
 pub(super) fn time(seconds: f64, round: fn(f64) -> String) -> String {
     let (factor, unit) = match seconds.abs() {
         0.0 => return "0 s".to_owned(),

@@ -8,7 +8,7 @@
 //!
 //! For the same reason, when the time runs out or at the first interrupt, the command waits for the runs that are
 //! under way: a run that happens to be under way at a given moment is longer than most. Only a second interrupt drops
-//! them, and then the observations may not be kept as evidence; [`End::Abandoned`] says so.
+//! these runs. The observations must not be saved as evidence then, which [`End::Abandoned`] tells the caller.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -60,7 +60,7 @@ pub(super) struct Allowance {
     pub(super) first: u64,
 }
 
-/// The signals that ask the command to end, counted.
+/// A count of the signals that ask the command to end.
 #[derive(Debug, Clone)]
 pub(super) struct Interrupts {
     count: Arc<AtomicUsize>,
@@ -129,7 +129,7 @@ impl Interrupts {
 }
 
 /// Runs the program and passes the outcome of each run to `take`, in the order of the starts, until `take` breaks.
-/// `look` is called now and then.
+/// `look` is called from time to time.
 pub(super) fn run(
     program: &Program,
     allowance: &Allowance,

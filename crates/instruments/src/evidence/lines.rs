@@ -17,7 +17,7 @@ use super::reader::Attentive;
 /// The byte order mark with which some programs begin a UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The maximum length of a line; a longer one cannot hold outcomes.
+/// The maximum length of a line; a longer line cannot contain outcomes.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The fields of a file, one a line. Empty lines are skipped.
@@ -174,7 +174,8 @@ impl Fields {
 }
 
 impl Pick {
-    /// Returns the meaning of the column in a file that begins with this line, and whether the line holds names and no data.
+    /// Returns the meaning of the column in a file that begins with this line, and whether the line contains names and no
+    /// data.
     fn from_first_line(column: &str, separator: Option<u8>, line: &[u8]) -> Result<(Self, bool), String> {
         if separator.is_none() && line.trim_ascii_start().starts_with(b"{") {
             return Ok((Self::Member(column.split('.').map(str::to_owned).collect()), false));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use millstream_command::time;
 
-/// A threshold or a value: a bare number, or a time, which is kept in seconds.
+/// A threshold or a value: a bare number, or a time, which is stored in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantity {
     /// The number or, for a time, its seconds.
@@ -138,7 +138,8 @@ fn unit(value: f64) -> f64 {
     10_f64.powi(exponent.unwrap_or(0) - 5)
 }
 
-/// Reads the digits after `0x`, and rounds to the nearest double, to even between two; `None` if they are no hex float.
+/// Reads the digits after `0x`. Rounds to the nearest double, and a tie to the even one; `None` if the text is no hex
+/// float.
 fn hex_float(text: &str) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['p', 'P']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),

@@ -31,7 +31,7 @@ pub(super) type Terms = Vec<(&'static str, String)>;
 pub(super) struct StateFile {
     path: PathBuf,
     terms: Terms,
-    /// The evidence in it, as it was saved.
+    /// The evidence in the file, as it was saved.
     kept: Option<Map<String, Value>>,
     /// Whether the file was empty, and still is.
     is_empty: bool,
@@ -80,7 +80,7 @@ impl StateFile {
         }
     }
 
-    /// Checks that the question is the one that was asked before.
+    /// Checks that the question is the same as before.
     fn compare(&self, kept: &Map<String, Value>) -> Result<(), EvidenceError> {
         for (name, now) in &self.terms {
             let before = kept.get(*name).and_then(Value::as_str).unwrap_or("nothing");

@@ -33,7 +33,7 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// `options` are those of the verdict, minus the time that it took.
+    /// `options` are the options of the verdict, with the time limit reduced by the time that the verdict took.
     pub(super) fn of(
         verdict: &Verdict,
         history: &History,

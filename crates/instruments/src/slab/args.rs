@@ -67,7 +67,7 @@ pub struct CreateArgs {
     /// How many objects move between a cache and the depot at once [default: up to 64].
     #[arg(long, value_name = "N")]
     pub chain: Option<u64>,
-    /// The application's tag: a number that tells its objects from those of others.
+    /// The application's tag: a number that distinguishes its objects from those of other applications.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub tag: u64,
     /// Keep the last owner of each object; see `RawCache::set_owner`.

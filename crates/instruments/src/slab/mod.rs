@@ -101,7 +101,7 @@ fn recover(args: &RecoverArgs) -> Result<u8, Error> {
     tell(facts.into_iter().map(|(name, value)| (name, Some(value))), args.json)
 }
 
-/// Prints numbers with their names; `None` stands for an unknown number.
+/// Prints numbers with their names; `None` means that a number is unknown.
 fn tell<'a>(facts: impl Iterator<Item = (&'a str, Option<u64>)>, json: bool) -> Result<u8, Error> {
     let facts: Vec<_> = facts.collect();
     if json {

@@ -54,7 +54,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes all lines. Those that could not be written are dropped.
+    /// Writes all lines. Lines that could not be written are dropped.
     pub(super) fn flush(&self) -> io::Result<()> {
         let mut lines = self.lines.borrow_mut();
         let wrote = self.out.borrow_mut().write_all(&lines);

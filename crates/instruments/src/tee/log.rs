@@ -24,7 +24,7 @@ enum Piece {
     },
 }
 
-/// Pieces of the input, numbered from its start; those that every command has read are dropped.
+/// Pieces of the input, numbered from its start. Pieces that every command has read are dropped.
 pub(super) struct Log {
     pieces: VecDeque<Piece>,
     /// The number of the first piece.

@@ -1,8 +1,8 @@
-//! `millstream tee`: gives one input to several commands, and names the one that is stuck.
+//! `millstream tee`: gives one input to several commands, and names the command that is stuck.
 //!
-//! The usual `tee` gives a block to one command after the other, so one command that does not read stops them all; if
-//! it waits for the output of the others, that is a deadlock. Here each command has its own position in the input, and
-//! the part between the foremost and the last position is kept.
+//! The usual `tee` gives a block to one command after the other, so one command that does not read stops all commands.
+//! If that command waits for the output of the others, they deadlock. Here each command has its own position in the
+//! input, and the part of the input between the foremost and the last position is kept.
 //!
 //! - [`args`]: the command line;
 //! - `log`: the kept part of the input;

@@ -35,7 +35,8 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     ended(if args.run { commands::compare_commands(args) } else { files::compare_files(args) })
 }
 
-/// Begins a comparison of pairs, whose ratio is compared with 1 + `at_most_slower`, or with 1 if that is `None`.
+/// Begins a comparison of pairs. Their ratio is compared with 1 + `at_most_slower`, or with 1 if there is no such
+/// claim.
 fn paired(error: f64, at_most_slower: Option<f64>) -> Result<Paired, EvidenceError> {
     Paired::new(error, 1.0 + at_most_slower.unwrap_or(0.0)).map_err(EvidenceError::Question)
 }

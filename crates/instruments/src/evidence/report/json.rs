@@ -1,4 +1,5 @@
-//! The answer as one JSON object on one line; numbers have 17 significant digits, and null stands for an unknown value.
+//! The answer as one JSON object on one line; numbers have 17 significant digits, and null means that a value is
+//! unknown.
 
 use super::super::answer::Answer;
 use super::super::json::Object;

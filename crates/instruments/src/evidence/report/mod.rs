@@ -35,7 +35,7 @@ pub(super) fn write(args: &TellingArgs, answer: &Answer) -> Result<(), EvidenceE
     Ok(())
 }
 
-/// Writes a file: a reader sees the old one or the whole new one.
+/// Writes a file: a reader sees either the old file or the complete new file.
 pub(super) fn replace(path: &Path, content: &str) -> Result<(), EvidenceError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
