@@ -86,7 +86,7 @@ impl<T> Entry<T> {
         Ok(())
     }
 
-    /// Whether no need and no weight here depends on the unit.
+    /// Whether the needs and the weight here are the same for every unit.
     pub(crate) fn is_plain(&self) -> bool {
         !self.is_dynamic() && self.needs().bytes.is_none()
     }

@@ -176,7 +176,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 AtGate::Here => {
                     if !self.shared.gate_is_still_attended() {
                         // The thread that attended the gate has left, and it may be long until another thread attends
-                        // it.
+                        // the gate.
                         self.shared.look_again();
                     }
                     return Ok(());

@@ -552,7 +552,7 @@ fn build(plan: &FlowPlan) -> Result<Flow<Walker, Walker>, BuildError> {
     flow.build(inlets[0])
 }
 
-/// Runs a random flow. Returns `None` if the checks refuse it, or a description if it hangs.
+/// Runs a random flow. Returns `None` if the checks refuse the flow, or a description if the flow hangs.
 fn run(plan: &FlowPlan) -> Option<Result<(Report, Snapshot), Box<Snapshot>>> {
     let flow = build(plan).ok()?;
     let control = flow.control();

@@ -56,7 +56,7 @@ impl Shares {
     }
 }
 
-/// Reads a trace, and a sample of it if it has more than `most` visits.
+/// Reads a trace, or only a sample of a trace with more than `most` visits.
 pub(super) fn read(mut input: impl BufRead + Seek, most: usize) -> Result<(Header, Measured, Draft), TraceError> {
     let start = input.stream_position()?;
     let mut draft = Some(Draft::of(most));

@@ -120,7 +120,7 @@ fn leads_to(visit: &Visit, stage: u16) -> bool {
     }
 }
 
-/// Whether no visit is missing between these.
+/// Whether the visits form a chain, with no visit missing.
 fn is_chain(visits: &[(u64, u64, Visit)]) -> bool {
     visits.windows(2).all(|pair| leads_to(&pair[0].2, pair[1].2.stage))
 }

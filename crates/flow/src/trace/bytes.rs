@@ -21,7 +21,7 @@ pub(crate) fn put_difference(out: &mut Vec<u8>, from: u64, to: u64) {
 pub(crate) struct Numbers<'a>(pub(crate) &'a [u8]);
 
 impl Numbers<'_> {
-    /// Returns the next number; `None` if the slice ends within it or it has more than 64 bits.
+    /// Returns the next number; `None` if the slice ends within the number, or the number has more than 64 bits.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u64> {
         let mut number = 0;

@@ -120,7 +120,8 @@ impl Clocks {
     }
 
     /// Takes the time of the engine's own work between the last run and the current one; `None` if the worker may have
-    /// slept in between. For a run that follows another without a [`begin`](Self::begin), the time is 0.
+    /// slept in between. For a run that directly follows another run, without a call of [`begin`](Self::begin), the
+    /// time is 0.
     pub(super) fn take_between(&mut self) -> Option<u64> {
         let next = if self.of_fibers { None } else { Some(0) };
         std::mem::replace(&mut self.between_ns, next)

@@ -34,7 +34,7 @@ impl Spec for Bucket {
     }
 }
 
-/// Adds ticks to the history. Each tick happens between its own time and that of the next one.
+/// Adds ticks to the history. Each tick happens between its own time and the time of the next tick.
 fn ticking(takes: &History, period: Duration) -> History {
     let mut builder = Builder::new();
     builder.skew(takes.skew());

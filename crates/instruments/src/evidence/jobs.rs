@@ -8,7 +8,7 @@
 //!
 //! For the same reason, when the time runs out or at the first interrupt, the command waits for the runs that are
 //! under way: a run that happens to be under way at a given moment is longer than most. Only a second interrupt drops
-//! these runs. The observations must not be saved as evidence then, which [`End::Abandoned`] tells the caller.
+//! these runs. In that case, [`End::Abandoned`] tells the caller not to save the observations as evidence.
 
 use std::collections::BTreeMap;
 use std::io;

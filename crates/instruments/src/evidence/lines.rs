@@ -36,7 +36,7 @@ pub(super) struct Fields {
 /// The part of a line that is wanted.
 enum Pick {
     Whole,
-    /// The first line decides.
+    /// Not known yet: the first line decides.
     Unseen {
         column: String,
         separator: Option<u8>,

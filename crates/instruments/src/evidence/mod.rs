@@ -48,7 +48,7 @@ use millstream_command::screen::out;
 
 use self::error::EvidenceError;
 
-/// Calls `work`. The programs that it starts die with this process, even if `kill -9` ends it.
+/// Calls `work`. The programs that `work` starts die with this process, even if `kill -9` ends the process.
 fn supervised<T>(work: impl FnOnce() -> T) -> T {
     Supervisor::around(|problem| out::complain(format!("millstream: {problem}")), work)
 }

@@ -55,7 +55,7 @@ fn try_plan(args: &SloPlanArgs) -> Result<String, EvidenceError> {
     Ok(out)
 }
 
-/// Rates on either side of the thresholds, at them, and between two.
+/// Rates on either side of the thresholds, at the thresholds, and between two thresholds.
 fn supposed(thresholds: &[f64]) -> Vec<f64> {
     let (low, high) = (thresholds[0], thresholds[thresholds.len() - 1]);
     let mut rates: Vec<f64> = thresholds.to_vec();
@@ -100,7 +100,7 @@ fn table(rows: &[(f64, Power)]) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Returns a probability with four digits, never rounded to 0 or 1 unless it is exactly that.
+/// Formats a probability with four digits. Only an exact 0 or 1 is shown as 0 or 1.
 fn probability(p: f64) -> String {
     match p {
         p if p <= 0.0 => "0".to_owned(),

@@ -41,13 +41,15 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// Returns the comparison of pairs, which were compared one by one with the claim's ratio, or with 1.
+    /// Returns the comparison of pairs. Each pair has been compared with the claim's ratio, or with 1 if there is no
+    /// claim.
     pub(super) fn pairs(comparison: Comparison) -> Self {
         let is_above = comparison.smaller.map(|smaller| smaller == Smaller::First);
         Against { comparison, is_above }
     }
 
-    /// Returns the comparison of samples, whose interval is compared with `1 + at_most`, or with 1.
+    /// Returns the comparison of samples. Their interval is compared with `1 + at_most`, or with 1 if there is no
+    /// claim.
     pub(super) fn samples(comparison: Comparison, at_most: Option<f64>) -> Self {
         let limit = 1.0 + at_most.unwrap_or(0.0);
         let is_above = match comparison.interval {
