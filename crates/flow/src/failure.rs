@@ -124,8 +124,8 @@ impl Failure {
         self
     }
 
-    /// The same failure, to be retried no earlier than after `pause`; use it, for example, if a server asks for a
-    /// pause. If the policy's own pause is longer, it applies instead.
+    /// The same failure, with a minimum pause before the retry, which a server may have asked for. If the policy's
+    /// own pause is longer, it applies instead.
     ///
     /// ```
     /// # use std::time::Duration;

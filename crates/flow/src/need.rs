@@ -66,8 +66,8 @@ impl<T> Need<T> {
 
     /// Needs one token of a key, which `key` computes from the unit's payload.
     ///
-    /// `key` runs once for each unit that enters the stage. If it panics, the unit fails as if the stage
-    /// before had panicked.
+    /// `key` runs once for each unit that enters the stage. If `key` panics, the unit fails as if the previous stage
+    /// had panicked.
     pub fn keyed(resource: Resource, key: impl Fn(&T) -> String + Send + Sync + 'static) -> Self {
         Need { resource, amount: 1, amount_with: None, key: Some(Arc::new(key)), hold: Hold::Unit, until_flow: None }
     }

@@ -202,7 +202,7 @@ fn assert_caught(name: &str, title: &str, model: &Model, mut run: impl FnMut() -
     must_be_caught(name, title, |history, options| check(history, model, options).unwrap(), &mut run);
 }
 
-/// Does the same with a custom specification.
+/// Like [`assert_caught`], with a custom specification.
 fn must_be_caught(
     name: &str,
     title: &str,

@@ -33,7 +33,7 @@ pub(super) struct StateFile {
     terms: Terms,
     /// The evidence in the file, as it was saved.
     kept: Option<Map<String, Value>>,
-    /// Whether the file was empty, and still is.
+    /// Whether the file was empty when it was opened, and has not been written since.
     is_empty: bool,
     /// Holds the lock.
     _file: File,

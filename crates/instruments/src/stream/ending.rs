@@ -80,7 +80,7 @@ impl Ending {
         (came != 0).then_some(came as i32)
     }
 
-    /// Ends the process by the signal.
+    /// Ends the process with the signal, as the signal's default action does.
     pub(super) fn end_by(signal: i32) -> ! {
         // The signals that end a command end it by default, so this call does not return.
         let _ = emulate_default_handler(signal);

@@ -45,7 +45,7 @@ impl Log {
         self.first + self.pieces.len() as u64
     }
 
-    /// Returns the number of the first piece that is kept.
+    /// Returns the number of the first piece that is still in the log.
     pub(super) fn first(&self) -> u64 {
         self.first
     }

@@ -1,5 +1,6 @@
-//! An answer as text, JSON, a JUnit test case and a picture: pure functions from an [`Answer`](super::answer::Answer) to
-//! text, and the writing of files. Before anything is observed, the files are checked to be writable.
+//! The forms of an answer: text, JSON, a JUnit test case and a picture. Each form is a pure function of an
+//! [`Answer`](super::answer::Answer). This module also writes the files, and checks that they can be written before
+//! anything is observed.
 
 pub(super) mod json;
 pub(super) mod junit;
@@ -63,7 +64,7 @@ pub(super) mod sample {
     use super::super::decide::View;
     use super::super::jobs::End;
 
-    /// 3972 successes of 4000, claimed to be at least 98 %.
+    /// An answer for 3972 successes in 4000 trials, and the claim that the rate is at least 98 %.
     pub(crate) fn answer(progress: Progress) -> Answer {
         Answer {
             stated: Stated { claim: Claim::AtLeast(0.98), error: 1e-3, method: None, is_time: false },
