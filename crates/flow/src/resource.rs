@@ -128,7 +128,7 @@ impl<C> Pool<C> {
 ///
 /// If the stage's code panics while it has the object, a pool with a factory
 /// ([`FlowBuilder::pool_with`](crate::FlowBuilder::pool_with)) drops the object and makes a new one for the next use.
-/// To a pool without a factory, the object returns unchanged.
+/// A pool without a factory gets the object back unchanged.
 #[derive(Debug)]
 pub struct PoolObject<'a, C> {
     pool: &'a Pool<C>,

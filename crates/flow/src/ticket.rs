@@ -169,7 +169,7 @@ pub(crate) trait TicketBook: Send + Sync {
     fn abandoned(&self, row: &mut Row);
 }
 
-/// The unit's end of a cell. Dropping it without a result tells the ticket that the unit was abandoned.
+/// The unit's end of a cell. Dropping this end without a result tells the ticket that the unit was abandoned.
 pub(crate) struct Promise<R>(Arc<Cell<R>>);
 
 impl<R> Promise<R> {

@@ -63,7 +63,7 @@ fn destructors_run_by_a_setter_may_use_the_flow() {
     let control = flow.build(only).unwrap().control();
     let onlooker = Onlooker(control.clone());
     epoch::pin().defer(move || drop(onlooker));
-    // The loop replaces settings until the epoch examines a batch of retired values and frees this one.
+    // The loop replaces settings until the epoch examines a batch of retired values and frees this value.
     let mut units = 1;
     let began = Instant::now();
     while !LOOKED.load(Relaxed) {

@@ -125,7 +125,8 @@ fn a_waiting_worker_with_many_units_takes_no_other_workers_seat() {
 
 #[test]
 fn a_waiting_unit_holds_up_no_other_under_a_small_cap() {
-    // Units are so fast that a worker takes as many as may be in flight. Then one waits for a unit that comes later.
+    // Units are so fast that a worker takes as many as may be in flight. Then one of its units waits for a later
+    // unit.
     const WAITS: u64 = 20_000;
     const OPENS: u64 = WAITS + 100;
     for (workers, cap) in [(2, 2), (2, 3), (2, 8), (3, 40), (4, 4)] {

@@ -32,7 +32,7 @@ pub(crate) struct ModelStage {
     /// The floor and the ceiling, if the program set them.
     pub(crate) workers: Option<(usize, usize)>,
     pub(crate) blocking: bool,
-    /// Whether the stage's workers are fibers. If so, it is also `blocking`.
+    /// Whether the stage's workers are fibers. Such a stage is also `blocking`.
     #[serde(default)]
     pub(crate) fibers: bool,
     pub(crate) batch: Option<usize>,

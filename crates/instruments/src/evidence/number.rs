@@ -156,7 +156,7 @@ fn hex_float(text: &str) -> Option<f64> {
             bits = bits << 4 | digit;
             exponent -= i64::from(place) * 4;
         } else {
-            // No bits are left for this digit, which only decides on which side of a half the number lies.
+            // This digit lies beyond the last bit. For the rounding, it only matters whether the digit is zero.
             bits |= u64::from(digit != 0);
             exponent += i64::from(!place) * 4;
         }

@@ -51,7 +51,7 @@ pub struct PermutationArgs {
     /// as in scipy; `both` counts differences of at least the size observed, where scipy doubles the smaller tail.
     #[arg(long, value_enum, default_value = "both")]
     pub tail: Extreme,
-    /// The null hypothesis is that B is distributed like A times --scale plus this.
+    /// The null hypothesis: B has the distribution of A × --scale + X.
     #[arg(long, value_name = "X", value_parser = parse, default_value = "0", allow_negative_numbers = true)]
     pub shift: f64,
     /// The factor in the null hypothesis; see --shift.

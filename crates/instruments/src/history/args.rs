@@ -79,7 +79,7 @@ pub struct CheckArgs {
     /// linearizability.
     #[arg(long)]
     pub compare: bool,
-    /// Accept a history in which no operation has returned as linearizable.
+    /// Accept as linearizable a history in which no operation has returned.
     #[arg(long)]
     pub allow_empty: bool,
     /// Draw an interactive timeline: a page in one file.

@@ -31,7 +31,7 @@ pub struct TeeArgs {
     /// The maximum number of bytes in memory by which the slowest command may be behind.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bytes)]
     pub buffer: u64,
-    /// Store the data that exceeds the buffer on disk, in this folder.
+    /// Store on disk, in this folder, the data that exceeds the buffer.
     #[arg(long, value_name = "DIR")]
     pub spill: Option<PathBuf>,
     /// How long a command may read nothing while all others wait for it.
