@@ -401,7 +401,7 @@ fn no_newcomer_overtakes_a_unit_that_waits_for_memory() {
                 cx.reserve(100).inspect_err(|_| is_cancelled.open())?;
                 note.store(pass.load(Ordering::SeqCst), Ordering::SeqCst);
             } else if cx.attempt() == 1 {
-                // While this unit pauses, a timer is set, and it may happen that no unit runs.
+                // While this unit pauses, a timer is set, and possibly no unit runs.
                 return Err(Failure::msg("again"));
             } else if is_cancelled.is_open() {
                 pass.fetch_add(1, Ordering::SeqCst);

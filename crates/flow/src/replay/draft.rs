@@ -84,7 +84,7 @@ impl Draft {
         Draft { is_sample: true, ..Self::of(most_visits) }
     }
 
-    /// Reduces a recording that has sampled its later units to an even sample.
+    /// Makes an even sample of a recording that has sampled its later units.
     pub(super) fn even_out(&mut self, header: &Header) {
         let highest = self.visits.iter().map(|(id, ..)| *id).max();
         let (Some(whole), Some(highest), None) = (header.whole, highest, header.window) else { return };
