@@ -210,7 +210,8 @@ impl Draft {
     }
 
     /// The floor and the ceiling of the stage's workers. The default depends on the needs: threads of a blocking stage
-    /// start only for granted units, so a need for tokens already limits them, even when the number of tokens changes.
+    /// start only for granted units, so a need for tokens already limits these threads, even when the number of tokens
+    /// changes.
     pub(crate) fn workers(&self, shared: usize, resources: &[ResourceSpec]) -> Workers {
         let default = match self.blocking {
             false => shared,

@@ -248,7 +248,7 @@ fn code_that_blocks_its_thread_is_reported_and_the_other_thread_goes_on() {
         let trouble = control.fibers().trouble;
         let stall = trouble.latest_stall.unwrap();
         assert!(stall.contains("fiber `wait` (unit 0) has kept"), "{stall}");
-        // A build without debug information names the function alone, and one with it names the line.
+        // A build without debug information names only the function. A build with debug information names the line.
         let names = ["blocks_its_thread", "tests/fibers.rs"];
         let is_named = trouble.stalled_at.iter().any(|frame| names.iter().any(|name| frame.contains(name)));
         assert!(is_named || stall.contains("did not answer"), "{stall} {:?}", trouble.stalled_at);

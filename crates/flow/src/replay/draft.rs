@@ -183,7 +183,7 @@ impl Draft {
         }
     }
 
-    /// The needs of a visit that differ by unit.
+    /// The needs of a visit that differ from unit to unit.
     pub(super) fn asks_of(&self, visit: &Visit) -> &[AskedFor] {
         let (from, to) = visit.asks;
         &self.asks[from as usize..to as usize]

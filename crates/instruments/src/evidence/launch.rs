@@ -117,7 +117,7 @@ impl FileActions {
     }
 
     fn duplicate(&mut self, from: BorrowedFd<'_>, to: c_int) -> io::Result<()> {
-        // SAFETY: the actions are initialised; the call only notes two numbers.
+        // SAFETY: the actions are initialised; the call only records two numbers.
         check(unsafe { libc::posix_spawn_file_actions_adddup2(&raw mut self.0, from.as_raw_fd(), to) })
     }
 }

@@ -27,7 +27,7 @@ use self::args::CompareArgs;
 use super::ended;
 use super::error::EvidenceError;
 
-/// Characters with a meaning to a shell; a line without them is words and blanks.
+/// Characters with a meaning to a shell; a line without them consists of words and blanks.
 const SHELL: &[u8] = b"|&;<>()$`\\\"'*?[]#~=%{}!\n";
 
 /// Compares and gives the exit status.

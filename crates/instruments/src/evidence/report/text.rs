@@ -6,7 +6,7 @@ use millstream_command::screen::text;
 use super::super::answer::{Answer, Ended};
 use super::super::number;
 
-/// Returns the lines, each with its end.
+/// Returns the lines, each with its line end.
 ///
 /// ```text
 /// holds: the rate of success is at least 0.98
