@@ -109,8 +109,8 @@ pub(super) fn lines(
 /// Draws the interval on a scale with the thresholds in its middle. Rates have a logarithmic scale of odds, on which 0.99 and
 /// 0.999 lie as far apart as 0.9 and 0.99 do.
 fn ruler(thresholds: &[f64], range: Option<(f64, f64)>, view: &View, columns: usize, look: Look) -> String {
-    /// The logarithm of the factor shown on either side of the thresholds: the scale reaches from a 400th of their
-    /// odds to 400 times their odds.
+    /// The scale reaches from a 400th of the thresholds' odds to 400 times these odds. This is the logarithm of that
+    /// factor.
     const SIDE: f64 = 6.0;
     let logit = |p: f64| (p / (1.0 - p)).ln();
     let middle = thresholds.iter().copied().map(logit).sum::<f64>() / thresholds.len() as f64;
