@@ -100,7 +100,7 @@ impl Control {
     /// ```
     ///
     /// # Errors
-    /// No unit of this number was found in flight.
+    /// No unit in flight has this number.
     pub fn explain_unit(&self, number: u64) -> Result<UnitState, NoUnit> {
         self.shared.explain_unit(number, Self::EXPLAINED)
     }

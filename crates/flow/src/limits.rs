@@ -15,9 +15,10 @@ pub const MAX_FIBERS: usize = 1 << 20;
 pub const DEFAULT_FIBER_STACK: usize = 64 << 10;
 /// The sizes that a fiber's stack can have, in bytes.
 pub(crate) const FIBER_STACKS: std::ops::RangeInclusive<usize> = 16 << 10..=1 << 30;
-/// The default ceiling of workers of a blocking stage whose needs do not limit them.
+/// The default ceiling of workers of a blocking stage without a need that limits how many can run at once.
 pub const DEFAULT_BLOCKING_WORKERS: usize = 64;
-/// The default ceiling of workers of a blocking stage whose needs for tokens, objects or permits limit them.
+/// The default ceiling of workers of a blocking stage that needs tokens, objects or permits. Their number already
+/// limits how many workers can run at once.
 pub const MAX_WORKERS_BY_NEEDS: usize = 1024;
 /// The default bound on the number of open groups of a stage that gathers its units.
 pub const DEFAULT_MAX_GROUPS: u64 = 1 << 20;

@@ -62,9 +62,9 @@ pub struct StageReport {
 pub struct StackUse {
     /// The size of each stack, in bytes of address space.
     pub stack_bytes: u64,
-    /// The greatest depth of a stack on which a fiber of the stage has ended, in bytes, rounded up to pages. So the
-    /// ended fibers of the stage have needed at most this depth. Stages share the stacks, so a fiber of another stage
-    /// may have caused it.
+    /// The greatest depth that was ever reached on any stack on which a fiber of the stage has ended, in bytes, rounded
+    /// up to pages. Stages share the stacks, so a fiber of another stage may have reached that depth. The ended fibers
+    /// of this stage needed no more.
     pub deepest_bytes: u64,
 }
 

@@ -58,7 +58,7 @@ impl<W: Write> Exposition<W> {
     /// Adds a label to every sample that follows.
     ///
     /// # Panics
-    /// Panics if `name` is not a label name: letters, digits and `_`, not beginning with a digit.
+    /// Panics unless `name` consists of ASCII letters, digits and `_`, at least one, and does not begin with a digit.
     #[must_use]
     pub fn label(mut self, name: &str, value: &str) -> Self {
         let written = write_label(&mut self.constant, name, value).and_then(|()| self.constant.write_char(','));
@@ -108,7 +108,7 @@ impl<W: Write> Exposition<W> {
     /// Returns the writer's errors.
     ///
     /// # Panics
-    /// Panics if the name of a label is not a label name.
+    /// Panics if a label has an invalid name (see [`label`](Self::label)).
     pub fn count(&mut self, labels: &[(&str, &str)], value: u64) -> fmt::Result {
         self.head("", labels, None)?;
         writeln!(self.to, " {value}")
@@ -120,7 +120,7 @@ impl<W: Write> Exposition<W> {
     /// Returns the writer's errors.
     ///
     /// # Panics
-    /// Panics if the name of a label is not a label name.
+    /// Panics if a label has an invalid name (see [`label`](Self::label)).
     pub fn number(&mut self, labels: &[(&str, &str)], value: f64) -> fmt::Result {
         self.head("", labels, None)?;
         if value.is_infinite() {
@@ -135,7 +135,7 @@ impl<W: Write> Exposition<W> {
     /// Returns the writer's errors.
     ///
     /// # Panics
-    /// Panics if the name of a label is not a label name.
+    /// Panics if a label has an invalid name (see [`label`](Self::label)).
     pub fn seconds(&mut self, labels: &[(&str, &str)], ns: u64) -> fmt::Result {
         self.head("", labels, None)?;
         self.time(ns)
@@ -147,7 +147,7 @@ impl<W: Write> Exposition<W> {
     /// Returns the writer's errors.
     ///
     /// # Panics
-    /// Panics if the name of a label is not a label name.
+    /// Panics if a label has an invalid name (see [`label`](Self::label)).
     pub fn summary(&mut self, labels: &[(&str, &str)], times: &Quantiles) -> fmt::Result {
         let quantiles = [("0.5", times.p50), ("0.9", times.p90), ("0.99", times.p99), ("1.0", times.max)];
         for (quantile, ns) in quantiles.into_iter().filter(|_| times.count > 0) {

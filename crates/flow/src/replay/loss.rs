@@ -20,7 +20,7 @@ const MAX_LOSS: f64 = 0.5;
 /// The number of replays, each of which halves the interval of the loss; the last interval is a 64th of [`MAX_LOSS`].
 const HALVINGS: u32 = 6;
 
-/// If the delay is less than one part in this many of the processor time, the loss is 0.
+/// If the delay is at most the processor time divided by this number, the loss is 0.
 const WORTH_ONE_IN: u64 = 200;
 
 /// The most visits of each replay. The loss of a long run is computed from the beginning of the run.

@@ -35,7 +35,7 @@ pub struct Trace {
     loss: OnceLock<f64>,
 }
 
-/// The measured numbers of a traced run.
+/// The measurements of a traced run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TracedRun {
@@ -134,9 +134,9 @@ impl Trace {
         self.weight
     }
 
-    /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). The
-    /// [measured](Self::measured) numbers of a live trace are the numbers of its units, and the wall time is computed
-    /// from the pace at which units left.
+    /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). What a live trace
+    /// [measures](Self::measured) refers to its own units only, and its wall time is computed from the pace at which
+    /// units left.
     pub fn is_live(&self) -> bool {
         self.header.window.is_some()
     }
@@ -215,7 +215,7 @@ impl Trace {
         self.script.visits().len()
     }
 
-    /// Returns the measured numbers of the run.
+    /// Returns the measurements of the run.
     pub fn measured(&self) -> TracedRun {
         let Measured { wall_ns, retired, dead_lettered, latency_p50_ns, latency_p99_ns, latency_mean_ns, .. } =
             self.measured;

@@ -1,4 +1,4 @@
-//! The window of a live trace: its complete units, and their measured numbers.
+//! The window of a live trace: its complete units, and their measurements.
 //!
 //! A unit is complete if it was admitted after the window's beginning, and has left with its whole family before the
 //! window's end. A window contains neither the beginning nor the end of the run. So its wall time is computed from the
@@ -36,7 +36,7 @@ impl Draft {
         window.is_none_or(|window| began_ns < window.until_ns)
     }
 
-    /// Keeps only the complete families of a window, and computes their measured numbers.
+    /// Keeps only the complete families of a window, and computes their measurements.
     pub(super) fn keep_whole(&mut self, header: &Header, measured: &mut Measured) {
         self.visits.sort_unstable_by_key(|&(unit, at, _)| (unit, at));
         self.pulls.sort_unstable();
@@ -115,7 +115,7 @@ impl Draft {
         is_pulled || splits.peek().is_none() || first == entry && !splits.any(|stage| stage.next.contains(&entry))
     }
 
-    /// Computes the measured numbers of the families that are kept. `ended_ns` has the end time of each family.
+    /// Computes the measurements of the families that are kept. `ended_ns` has the end time of each family.
     fn measure(&self, ended_ns: &HashMap<u64, u64>, is_kept: impl Fn(u64) -> bool, measured: &mut Measured) {
         for visits in self.visits.chunk_by(|a, b| a.0 == b.0) {
             let (id, _, last) = &visits[visits.len() - 1];

@@ -75,7 +75,7 @@ pub(crate) struct MeanTimes {
     pub(crate) fiber_start_ns: u64,
 }
 
-/// The measured numbers of the run.
+/// The measurements of the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) complete: bool,
@@ -86,9 +86,10 @@ pub(crate) struct Measured {
     pub(crate) dead_lettered: u64,
     pub(crate) gathered: u64,
     pub(crate) left: u64,
-    /// The number of units that left in a window, and the time in which that many units leave at the window's pace.
+    /// The number of units that left in a window.
     #[serde(default)]
     pub(crate) departed: u64,
+    /// The time in which as many units leave at the window's steady pace.
     #[serde(default)]
     pub(crate) departed_ns: u64,
     pub(crate) latency_p50_ns: u64,

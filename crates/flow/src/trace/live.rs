@@ -183,7 +183,7 @@ impl LiveTrace {
         }
     }
 
-    /// The numbers of the run at this moment. The reader of the window computes the numbers of the window.
+    /// Measures the run at this moment. What depends on the window is computed when the trace is read.
     fn summary(&self, model: &Model) -> Measured {
         let now = self.shared.snapshot();
         Measured {

@@ -121,7 +121,7 @@ pub(super) struct Kept {
     pub(super) chunks: Vec<Arc<[u8]>>,
     /// All records of units with this number or a higher one are in the chunks.
     pub(super) from_id: u64,
-    /// All records of runs that began at this time and later are in the chunks.
+    /// All records of runs that began at this time or later are in the chunks.
     pub(super) from_ns: u64,
 }
 

@@ -117,7 +117,7 @@ impl MemoryLine {
         Some(waiter)
     }
 
-    /// Passes the units to `see`, beginning with the last unit.
+    /// Passes the units to `see`, beginning at the end of the line.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         let part = walk.next_list(self.line.len());
         for (behind, waiter) in self.line.iter().rev().enumerate().skip(part.start).take(part.len()) {

@@ -78,7 +78,7 @@ impl RoomLine {
         Some(waiter)
     }
 
-    /// Passes the units to `see`; within each stage, the last unit comes first.
+    /// Passes the units to `see`. Within each stage, it begins at the end of the line.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         for (stage, line) in &self.lines {
             let part = walk.next_map(line.len());

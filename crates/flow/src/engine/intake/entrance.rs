@@ -73,8 +73,8 @@ impl Entrance {
     }
 
     /// Joins the end of the line, behind the units that are at the gate now. A submitter that is already in line keeps
-    /// its position and replaces its waker. O(log of the line). Returns the replaced waker, which must be dropped
-    /// outside of the mutex.
+    /// its position and replaces its waker. Costs O(log n) with n submitters in line. Returns the replaced waker, which
+    /// must be dropped outside of the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait(
         &mut self,

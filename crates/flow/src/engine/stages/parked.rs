@@ -6,8 +6,8 @@
 //! the jitter of the workers' clocks, so most new times go to the end of the list. A time whose units have all left
 //! stays in the list until it becomes the first, or until more than half of the list consists of such times.
 //!
-//! When a unit leaves, finding its time costs O(log n), or O(1) if the unit is the oldest. The list has at most twice
-//! as many times as there are units, plus [`FEW`].
+//! When a unit leaves, finding its time costs O(log n), or O(1) if the unit is the oldest. The length of the
+//! list is at most twice the number of units, plus [`FEW`].
 
 use std::collections::VecDeque;
 

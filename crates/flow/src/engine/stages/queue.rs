@@ -107,7 +107,7 @@ impl Queue {
         row.map(|row| (row, queued_ns))
     }
 
-    /// Moves up to `most` units of the first arrival to the end of `rows`.
+    /// Moves up to `most` units, all from the first arrival, to the end of `rows`.
     pub(super) fn take_first(&mut self, rows: &mut VecDeque<Row>, most: usize, spares: &mut Spares) -> Taken {
         let Some(arrival) = self.arrivals.front_mut() else { return Taken { units: 0, queued_ns: 0, plain: true } };
         let Arrival { queued_ns, plain, .. } = *arrival;

@@ -202,7 +202,7 @@ mod tests {
         for n in (0..5000).chain([70_000, 1_000_000]) {
             // SAFETY: one row is alive at a time, and this column belongs to no flow.
             let mut row = unsafe { Row::new(n) };
-            // SAFETY: the row belongs to this column's test and borrows it alone.
+            // SAFETY: the row was made for this column only.
             let cell = unsafe { column.cell(&mut row) };
             assert!(cell.is_none(), "row {n} shares a cell");
             *cell = Some(n);
@@ -210,7 +210,7 @@ mod tests {
         for n in (0..5000).chain([70_000, 1_000_000]) {
             // SAFETY: one row is alive at a time, and this column belongs to no flow.
             let mut row = unsafe { Row::new(n) };
-            // SAFETY: the row belongs to this column's test and borrows it alone.
+            // SAFETY: the row was made for this column only.
             assert_eq!(unsafe { column.cell(&mut row) }.take(), Some(n));
         }
     }
@@ -222,7 +222,7 @@ mod tests {
         for n in 0..100 {
             // SAFETY: the loop makes one row of each number, and this column belongs to no flow.
             let mut row = unsafe { Row::new(n) };
-            // SAFETY: the row belongs to this column's test and borrows it alone.
+            // SAFETY: the row was made for this column only.
             *unsafe { column.cell(&mut row) } = Some(witness.clone());
         }
         drop(column);

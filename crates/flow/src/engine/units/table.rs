@@ -158,7 +158,7 @@ impl Units {
         self.groups.walk(walk, see);
     }
 
-    /// Keeps a unit that the flow leaves behind.
+    /// Keeps a unit that the abandoned flow leaves behind.
     pub(crate) fn leave_behind(&mut self, row: Row) {
         self.left_behind.push(row);
     }

@@ -23,7 +23,7 @@ const MAP_SHARE: usize = 8;
 /// One step of a walk.
 pub(crate) struct Walk {
     at: WalkedTo,
-    /// The number of lists that this step has reached.
+    /// The number of lists that this step has reached or skipped.
     shown: usize,
     /// The number of units and lists that may still be seen in this step.
     left: usize,
@@ -117,7 +117,7 @@ impl Walk {
         self.left -= seen.max(1).min(self.left);
     }
 
-    /// The number of lists, among the next `lists`, that earlier steps have completed. They count as reached.
+    /// Skips those of the next `lists` lists that earlier steps have completed. Returns the number of lists skipped.
     pub(crate) fn pass(&mut self, lists: usize) -> usize {
         let passed = self.at.0.saturating_sub(self.shown).min(lists);
         self.shown += passed;

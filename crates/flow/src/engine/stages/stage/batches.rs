@@ -26,7 +26,8 @@ impl StageState {
         self.batch.size.unwrap_or_else(|| self.auto.units(self.stats.mean_ns))
     }
 
-    /// The maximum number of units that a worker takes in one turn: its share, or a batch.
+    /// The maximum number of units that a worker takes in one turn: its share of the units in flight, or a batch if
+    /// that is larger.
     pub(super) fn turn_units(&self) -> usize {
         self.batch_target().max(self.auto.share())
     }
@@ -104,8 +105,8 @@ impl StageState {
         self.granted += 1;
     }
 
-    /// Moves up to `most` units of the queue's first arrival into a batch. Returns their number. The caller passes
-    /// their grants to [`hold_for_batch`](Self::hold_for_batch).
+    /// Moves up to `most` units of the queue's first *arrival* (units that arrived together) into a batch. Returns
+    /// their number. The caller passes their grants to [`hold_for_batch`](Self::hold_for_batch).
     #[inline]
     pub(crate) fn fill_batch(&mut self, most: usize, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
         let batch = self.batch_to_join(spares, timers, now);
