@@ -83,7 +83,7 @@ pub(crate) struct Draft {
 /// A need without its payload type.
 #[derive(Clone, Copy)]
 pub(crate) struct NeedDraft {
-    /// Whether the need is for a slot in the queue of the stage until which the need is held.
+    /// Whether the need is for a slot in a bounded queue: the queue of the stage that `hold` names.
     pub(crate) place: bool,
     pub(crate) resource: u16,
     pub(crate) amount: Option<u64>,

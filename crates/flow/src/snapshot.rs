@@ -169,7 +169,7 @@ pub struct Snapshot {
     /// Units created because a stage split their parents.
     #[cfg_attr(feature = "serde", serde(default))]
     pub split: u64,
-    /// Units that left done, including skipped ones.
+    /// Units that retired, including skipped ones.
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
     pub skipped: u64,

@@ -1,4 +1,4 @@
-//! Caps and bounds of workers. They can change while a flow runs.
+//! The caps of a flow, and the bounds on the workers of each stage. They can change while the flow runs.
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
 //! parts of the scheduler have their own copies of these numbers. The copies change only under the mutex, so all reads

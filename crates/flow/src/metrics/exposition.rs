@@ -75,7 +75,7 @@ impl<W: Write> Exposition<W> {
     /// Returns the writer's errors.
     ///
     /// # Panics
-    /// Panics if `name` is not a metric name: letters, digits and `_`, not beginning with a digit.
+    /// Panics unless `name` consists of ASCII letters, digits and `_`, at least one, and does not begin with a digit.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) -> fmt::Result {
         assert!(is_name(name), "`{name}` is not a metric name");
         self.sample.clear();

@@ -41,7 +41,7 @@ pub struct Trace {
 pub struct TracedRun {
     /// The time from the start to the departure of the last unit.
     pub wall: Duration,
-    /// The number of units that left the flow done.
+    /// The number of units that retired.
     pub retired: u64,
     /// The number of units that failed for good.
     pub dead_lettered: u64,

@@ -27,7 +27,8 @@ const TIMED_ONE_IN: u32 = 4;
 pub(super) struct Clocks {
     /// The processor time at the last reading.
     cpu_ns: u64,
-    /// The time of later runs, which were too short for a reading.
+    /// Time since the last reading that counts as processor time: the runs too short for a reading of their own, and
+    /// the engine's work between runs.
     unread_ns: u64,
     /// Whether the runs are of fibers. The clocks of a thread tell nothing about a fiber, so such runs count as waits,
     /// except for the processor time that is charged to them.

@@ -207,7 +207,7 @@ pub(crate) struct Context {
     /// The latest start time of a run so far. Used only for writing.
     latest_ns: u64,
     id: u64,
-    /// The highest number of a unit so far. Used only for writing.
+    /// The highest unit number so far. Used only for writing.
     most_id: u64,
 }
 

@@ -102,7 +102,7 @@ struct Ring {
 #[derive(Clone)]
 struct Frame {
     bytes: Arc<[u8]>,
-    /// The highest number of a unit in the chunk.
+    /// The highest unit number in the chunk.
     most_id: u64,
     /// The latest start time of a run in the chunk.
     last_ns: u64,
@@ -298,7 +298,7 @@ impl Chunk {
         (&mut self.bytes, &mut self.context)
     }
 
-    /// Takes the bytes, the highest number of a unit in them, and the latest start time of a run. The next record
+    /// Takes the bytes, the highest unit number in them, and the latest start time of a run. The next record
     /// begins a new chunk.
     fn take(&mut self) -> (Vec<u8>, u64, u64) {
         let context = std::mem::take(&mut self.context);

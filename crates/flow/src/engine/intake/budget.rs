@@ -101,8 +101,8 @@ impl Budget {
         if self.splits == 0 { self.max_in_flight } else { self.cap_of_split(0) }
     }
 
-    /// The part of the cap that admission and the first `nth` splitting stages from the entry may fill together. For 0,
-    /// it is the part of admission alone.
+    /// The part of the cap that admission and the splitting stages up to the `nth` from the entry may fill together. If
+    /// `nth` is 0, this is the part of admission alone.
     fn cap_of_split(&self, nth: u64) -> u64 {
         let share = u128::from(self.max_in_flight) * u128::from(nth + 1) / u128::from(self.splits + 1);
         (share as u64).max(1)

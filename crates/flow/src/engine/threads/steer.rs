@@ -84,7 +84,7 @@ impl Shared {
     /// line.
     pub(crate) fn explain_line(&self, resource: &str, key: Option<&str>, most: usize) -> Result<LineState, NoLine> {
         let index = self.lock().find_line(resource, key, SOME_KEYS)?;
-        // The key may be forgotten meanwhile.
+        // The key may have been forgotten since it was found.
         self.line(index, key, most).ok_or_else(|| NoLine::NoKey {
             resource: resource.to_owned(),
             key: key.map(str::to_owned),
