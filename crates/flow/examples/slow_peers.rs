@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["serve", pause_ms] => serve(Duration::from_millis(pause_ms.parse()?)),
-        ["fetch", way, address, peers] => fetch(way, address.parse()?, peers.parse()?),
+        ["fetch", kind, address, peers] => fetch(kind, address.parse()?, peers.parse()?),
         _ => {
             let number = |place: usize, default: usize| words.get(place).map_or(Ok(default), |word| word.parse());
             compare(number(0, 10_000)?, number(1, 2000)?, number(2, 3)?)
@@ -64,7 +64,7 @@ fn serve(pause: Duration) -> Result<()> {
 }
 
 /// Fetches from all peers at once, and prints the time in ms, the peak number of threads, and the peak memory in KiB.
-fn fetch(way: &str, address: SocketAddr, peers: usize) -> Result<()> {
+fn fetch(kind: &str, address: SocketAddr, peers: usize) -> Result<()> {
     let mut flow = Flow::builder::<usize>("slow-peers");
     flow.inflight(peers as u64).workers(1).fiber_threads(1);
     let (get, done) = (flow.inlet("get"), flow.retire());
@@ -82,7 +82,7 @@ fn fetch(way: &str, address: SocketAddr, peers: usize) -> Result<()> {
         stream.read_exact(&mut message)?;
         Ok(message.len())
     });
-    match way {
+    match kind {
         "fibers" => stage.fibers(peers).to(done),
         _ => stage.blocking().workers(0..=peers.min(MAX_WORKERS)).to(done),
     }
@@ -115,10 +115,10 @@ fn compare(peers: usize, pause_ms: usize, runs: usize) -> Result<()> {
     BufReader::new(said).read_line(&mut address)?;
     let mut found = [Vec::new(), Vec::new()];
     for _ in 0..runs {
-        for (way, found) in ["fibers", "threads"].iter().zip(&mut found) {
-            let output = Command::new(&this).args(["fetch", way, address.trim(), &peers.to_string()]).output()?;
+        for (kind, found) in ["fibers", "threads"].iter().zip(&mut found) {
+            let output = Command::new(&this).args(["fetch", kind, address.trim(), &peers.to_string()]).output()?;
             if !output.status.success() {
-                return Err(format!("{way}: {}", String::from_utf8_lossy(&output.stderr)).into());
+                return Err(format!("{kind}: {}", String::from_utf8_lossy(&output.stderr)).into());
             }
             let numbers = String::from_utf8(output.stdout)?;
             let numbers: std::result::Result<Vec<u64>, _> = numbers.split_whitespace().map(str::parse).collect();
@@ -127,7 +127,7 @@ fn compare(peers: usize, pause_ms: usize, runs: usize) -> Result<()> {
     }
     println!("{peers} peers, each answers after {pause_ms} ms; medians of {runs} runs");
     println!("{:8} {:>8} {:>12} {:>9} {:>16}", "", "threads", "memory, MiB", "wall, ms", "over the peers'");
-    for (way, found) in ["fibers", "threads"].iter().zip(&found) {
+    for (kind, found) in ["fibers", "threads"].iter().zip(&found) {
         let median = |place: usize| {
             let mut all: Vec<u64> = found.iter().map(|numbers| numbers[place]).collect();
             all.sort_unstable();
@@ -135,7 +135,7 @@ fn compare(peers: usize, pause_ms: usize, runs: usize) -> Result<()> {
         };
         let (wall, threads, kib) = (median(0), median(1), median(2));
         let over = wall as f64 / pause_ms as f64;
-        println!("{way:8} {threads:>8} {:>12.1} {wall:>9} {over:>15.2}×", kib as f64 / 1024.0);
+        println!("{kind:8} {threads:>8} {:>12.1} {wall:>9} {over:>15.2}×", kib as f64 / 1024.0);
     }
     drop(server.stdin.take());
     server.wait()?;

@@ -122,7 +122,7 @@ fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Res
     without.iter().try_for_each(|flow| file::load(flow, &[]).map(drop))?;
     if with_cases.is_empty() {
         let missing = without.iter().map(|flow| (shown::path(flow), cases::beside(flow)));
-        let missing = missing.map(|(flow, path)| format!("the cases of {flow} belong into {}", shown::path(&path)));
+        let missing = missing.map(|(flow, path)| format!("the cases of {flow} belong in {}", shown::path(&path)));
         return Err(TestError::Nothing(format!(
             "{}, which {} not there",
             missing.collect::<Vec<_>>().join(", "),
@@ -131,7 +131,7 @@ fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Res
     }
     for flow in without {
         let (flow, path) = (shown::path(flow), cases::beside(flow));
-        out::complain(format!("no cases of {flow}: they belong into {}", shown::path(&path)));
+        out::complain(format!("no cases of {flow}: they belong in {}", shown::path(&path)));
     }
     for flow in with_cases {
         let path = cases::beside(flow);

@@ -257,7 +257,7 @@ impl Reader<'_> {
     }
 
     fn answer(&self, entry: &Entry<'_>) -> Option<Answer> {
-        let mut section = entry.section("the answer", "a table, `[[case.http]]`")?;
+        let mut section = entry.section("the response", "a table, `[[case.http]]`")?;
         let url = section.require("url", "url = \"http://…\"").and_then(|entry| {
             let url = entry.parsed("a URL", web_url::parse)?;
             Some(String::from(web_url::without_login(&url).0))

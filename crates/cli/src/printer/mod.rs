@@ -180,7 +180,7 @@ impl Printer {
         }
         match state.trouble {
             None => Ok(()),
-            Some(_) => Err(Failure::requeue("standard output takes no more").not_before(PAUSE)),
+            Some(_) => Err(Failure::requeue("standard output can no longer be written to").not_before(PAUSE)),
         }
     }
 

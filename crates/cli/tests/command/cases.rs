@@ -145,7 +145,7 @@ fn a_case_stays_in_its_folder_and_away_from_the_network() {
         [case.expect]
         retired = []
         dead = [{ unit = "a", stage = "write", message = "is not in the folder of the case" },
-                { unit = "b", stage = "get", message = "the case has no answer for this URL" }]
+                { unit = "b", stage = "get", message = "the case has no response for this URL" }]
         [[case]]
         name = "a source elsewhere"
         [case.expect]
@@ -253,7 +253,7 @@ fn a_missing_definition_is_reported_even_if_the_stage_skips_failures() {
     let flow = "[source]\nlines = \"-\"\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\n\
         after_failure = \"skip\"\n";
     let said = tested(flow, &cases.replace("a\\n", "http://a.test/x\\n"), &[], 1);
-    assert!(said.contains("skipped: the case has no answer for this URL: http://a.test/x"), "{said}");
+    assert!(said.contains("skipped: the case has no response for this URL: http://a.test/x"), "{said}");
 }
 
 #[test]
@@ -274,17 +274,14 @@ fn flows_without_cases_do_not_keep_others_from_their_tests() {
     let room = Room::new(flow);
     room.write("other.toml", flow);
     let (_, err) = ended(&room.run(&["test", "flow.toml", "other.toml"]), 2);
-    assert!(
-        err.contains("flow.test.toml, the cases of other.toml belong into other.test.toml, which are not"),
-        "{err}"
-    );
+    assert!(err.contains("flow.test.toml, the cases of other.toml belong in other.test.toml, which are not"), "{err}");
     room.write(
         "flow.test.toml",
         "[[case]]\nname = \"x\"\nstdin = \"a\\n\"\n[case.expect]\nretired = [{ payload = \"a!\" }]\n",
     );
     let (out, err) = ended(&room.run(&["test", "flow.test.toml", "flow.toml", "other.toml"]), 0);
     assert!(out.contains("1 case passed"), "{out}");
-    assert_eq!(err, "no cases of other.toml: they belong into other.test.toml\n");
+    assert_eq!(err, "no cases of other.toml: they belong in other.test.toml\n");
     room.write("other.toml", "[source]\n");
     ended(&room.run(&["test", "flow.toml", "other.toml"]), 2);
 }

@@ -100,8 +100,8 @@ pub enum BuildError {
     )]
     QueueAtSplit { stage: String },
     #[error(
-        "stage `{stage}` splits its units into `{next}`, whose queue has a bound: a unit has more children than could ask \
-         for a place; drop the bound"
+        "stage `{stage}` splits its units into `{next}`, whose queue has a bound: a unit may have more children than \
+         the queue has slots; drop the bound"
     )]
     QueueAfterSplit { stage: String, next: String },
     #[error(

@@ -35,11 +35,11 @@ impl Draft {
             return self.visits.retain(|(id, ..)| kept(*id));
         }
         let donors = self.donors(&waiting);
-        let ways = self.ways(header, &donors);
+        let paths = self.paths(header, &donors);
         let (mut arrived, mut standing) = (Vec::new(), Vec::new());
         for (nth, Waiting { id, stage, asks }) in waiting.iter().enumerate() {
             let alike = donors.get(&(*stage, Some(asks.clone()))).or_else(|| donors.get(&(*stage, None)));
-            let (Some(alike), Some(way)) = (alike, ways.get(stage)) else { continue };
+            let (Some(alike), Some(path)) = (alike, paths.get(stage)) else { continue };
             let (at, unit) = &alike[nth % alike.len()];
             let rest = &self.visits[*at..unit.end];
             let own = self.visits.partition_point(|(unit, ..)| unit < id);
@@ -49,7 +49,7 @@ impl Draft {
             }
             let is_known = *id >= from_id && is_chain(own) && begins(own.first().or(rest.first()), header);
             let leads_here = own.last().is_none_or(|(.., last)| leads_to(last, *stage));
-            let before = if is_known && leads_here { own } else { &self.visits[way.clone()] };
+            let before = if is_known && leads_here { own } else { &self.visits[path.clone()] };
             let visits: Vec<Visit> = before.iter().chain(rest).map(|(.., visit)| *visit).collect();
             if is_known && leads_here {
                 arrived.push((*id, visits.clone()));
@@ -99,15 +99,15 @@ impl Draft {
     }
 
     /// A path from the entry to each stage in which units wait: the visits of a unit that took it.
-    fn ways(&self, header: &Header, donors: &Donors) -> HashMap<u16, Range<usize>> {
-        let mut ways = HashMap::from([(header.model.entry, 0..0)]);
+    fn paths(&self, header: &Header, donors: &Donors) -> HashMap<u16, Range<usize>> {
+        let mut paths = HashMap::from([(header.model.entry, 0..0)]);
         for ((stage, _), found) in donors.iter().filter(|((_, asks), _)| asks.is_none()) {
             let mut whole = found.iter().filter(|(_, unit)| begins(self.visits.get(unit.start), header));
             if let Some((at, unit)) = whole.next() {
-                ways.entry(*stage).or_insert(unit.start..*at);
+                paths.entry(*stage).or_insert(unit.start..*at);
             }
         }
-        ways
+        paths
     }
 }
 

@@ -105,16 +105,16 @@ impl Clocks {
                 self.unread_ns += between_ns;
                 self.between_ns = Some(between_ns);
             }
-            Rest::Timed => self.wake_delay_ns = Some(self.look()),
+            Rest::Timed => self.wake_delay_ns = Some(self.read()),
             Rest::None | Rest::Untimed if self.long => {
-                self.look();
+                self.read();
             }
             Rest::None | Rest::Untimed => {}
         }
     }
 
     /// Reads the clocks. Returns the wait for a processor since the last reading.
-    fn look(&mut self) -> u64 {
+    fn read(&mut self) -> u64 {
         (self.cpu_ns, self.unread_ns) = (thread_cpu_ns(), 0);
         let total_ns = self.delay_ns();
         total_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, total_ns))

@@ -138,8 +138,8 @@ impl Tee {
         let most = self.branches.iter().map(|branch| branch.bytes).max().unwrap_or(0);
         let since = Instant::now().saturating_duration_since(branch.moved).as_secs_f64();
         format!(
-            "command {} of {}, `{}`, is stuck: it has taken nothing for {}, and is {} behind the fastest; expected it to read on, \
-             a larger --buffer, --spill DIR, or more --patience",
+            "command {} of {}, `{}`, is stuck: it has taken nothing for {}, and is {} behind the fastest; let it \
+             read on, or give a larger --buffer, --spill DIR, or more --patience",
             stuck + 1,
             self.branches.len(),
             branch.name,

@@ -57,7 +57,7 @@ impl Server {
 /// The sentence for a request without a response.
 fn lack(url: &str) -> String {
     format!(
-        "the case has no answer for this URL: {}",
+        "the case has no response for this URL: {}",
         String::from_utf8_lossy(&web_url::without_credentials(url.as_bytes()))
     )
 }

@@ -168,16 +168,16 @@ impl Families {
 
 impl Families {
     /// Notes that a child rests and holds a group of its family open.
-    pub(crate) fn add_group(&mut self, parent: u32, holder: u64) -> Effect {
+    pub(crate) fn add_group(&mut self, parent: u32, group: u64) -> Effect {
         let Some(family) = self.parents.get_mut(&parent) else { return Effect::Nothing };
-        family.groups.push(holder);
+        family.groups.push(group);
         family.gathered()
     }
 
     /// Notes that a child no longer rests.
-    pub(crate) fn remove_group(&mut self, parent: u32, holder: u64) {
+    pub(crate) fn remove_group(&mut self, parent: u32, group: u64) {
         if let Some(family) = self.parents.get_mut(&parent) {
-            family.groups.retain(|&group| group != holder);
+            family.groups.retain(|&open| open != group);
         }
     }
 
