@@ -1,8 +1,8 @@
 //! `append`: writes one line per unit, to one file, or to one file for each value of the path.
 //!
 //! A line is written before its unit leaves the stage, and the unit fails if the write fails: no line waits in a
-//! buffer. [`LineFile`] keeps lines whole. If there are many files, only the most recently written ones stay open. A
-//! fresh file has a temporary name during the run; [`gathered`] decides its fate at the end.
+//! buffer. [`LineFile`] keeps lines whole. If the lines go to many files, only the most recently written files stay
+//! open. During the run, a fresh file has a temporary name; at the end of the run, [`gathered`] decides its fate.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(super) struct Append {
     path: PathTemplate,
     line: Template,
     fresh: Fresh,
-    /// Opened by the first unit that has a line for it.
+    /// The open files. A file is opened when the first line for it is written.
     files: Turn<Files>,
     /// The number of files that may be open at once.
     most_open: usize,
@@ -53,7 +53,7 @@ impl Files {
         Ok(())
     }
 
-    /// Closes the least recently written file; `false` if none is open.
+    /// Closes the least recently written file. Returns `false` if no file is open.
     fn close_oldest(&mut self) -> Result<bool, Failure> {
         if self.0.is_empty() {
             return Ok(false);
@@ -117,7 +117,8 @@ impl Op for Append {
             files.make_room(self.most_open)?;
             let opened = loop {
                 match self.open(path.clone(), cx) {
-                    // The op's own files may hold the descriptors that it lacks.
+                    // The process has no descriptor left, and the op's own open files may occupy some: one of them is
+                    // closed.
                     Err(failure) if failing::is_starved(&failure) && files.close_oldest()? => {}
                     opened => break opened?,
                 }
@@ -132,7 +133,7 @@ impl Op for Append {
 
     fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
         let Some(mut files) = self.files.try_take() else {
-            // A unit that the run gave up on may still write to one of these files.
+            // The run gave up on a unit that may still be writing to one of these files.
             return Err(Failure::msg("a line was still being written when the run was given up on"));
         };
         let mut files = std::mem::take(&mut files.0);
@@ -186,7 +187,6 @@ mod tests {
         Arc::new(Append::new(&path, &Template::parse("<{line}>").unwrap(), fresh, 4).unwrap())
     }
 
-    /// A run in which nothing went wrong.
     const CLEAN: RunEnd<'_> =
         RunEnd { complete: true, admitted: 1, retired: 1, dead: 0, first: "flow-1", retries: false };
     const DIED: RunEnd<'_> = RunEnd { dead: 1, ..CLEAN };
@@ -310,7 +310,7 @@ mod tests {
         let partial = |lacks: u64| format!("list.{first}.{lacks}.partial");
         ends(1, &RunEnd { dead: 3, ..DIED });
         assert_eq!(names(folder.path()), ["list", &partial(3)]);
-        // Two of three letters are retried, and one of these units dies again.
+        // Two of three letters are retried, and one of the two units dies again.
         ends(2, &RunEnd { dead: 1, ..retry });
         assert_eq!(names(folder.path()), ["list", &partial(2)]);
         ends(3, &RunEnd { complete: false, ..retry });
@@ -403,7 +403,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Template::parse(&format!("{}/{{ext}}", folder.path().display())).unwrap();
         let op = Arc::new(Append::new(&path, &Template::parse("{stem}").unwrap(), Fresh::No, 4).unwrap());
-        // More files than may stay open, and each is needed again.
+        // There are more files than may stay open, and each is written to several times.
         let kinds = 12;
         let record = |number: usize| Record::line(format!("{number}.{}", number % kinds).into_bytes());
         run_all(op.clone(), (0..5 * kinds).map(record)).unwrap();

@@ -1,7 +1,7 @@
 //! Operating-system errors as failures that name the attempted action and the file, and say whether a retry can help.
 //!
-//! A lack of descriptors is not a failure of the unit: the unit goes back to its queue and waits until other units have
-//! released theirs. It waits as long as any op of the process succeeds, and for [`PATIENCE`] after the last success.
+//! A lack of descriptors is not a failure of the unit: the unit goes back to its queue, and is tried again until other
+//! units have closed their files. It fails only when no op of the process has succeeded for [`PATIENCE`].
 
 use std::io;
 use std::path::Path;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Cause, Failure};
 use rustix::io::Errno;
 
-/// The time that units wait for descriptors while no op succeeds.
+/// How long units wait for descriptors while no op succeeds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The pause before a unit that found no descriptor asks again.
+/// The pause before a unit that lacked a descriptor is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 static DEARTH: Dearth = Dearth { since_ms: AtomicU64::new(0) };
@@ -29,8 +29,8 @@ pub(crate) fn io_failure(doing: &str, path: &Path, error: &io::Error) -> Failure
     if is_lasting(error) { failure.to_permanent() } else { failure }
 }
 
-/// Sends the unit back to its queue, if the error is a lack of descriptors or buffers and other units may still release
-/// theirs.
+/// The failure that sends the unit back to its queue, if the error is a lack of descriptors or buffers and the unit may
+/// still wait; otherwise `None`.
 pub(super) fn starved(error: &io::Error) -> Option<Failure> {
     let lacks = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS].map(Errno::raw_os_error);
     let starved = error.raw_os_error().is_some_and(|errno| lacks.contains(&errno));
@@ -42,25 +42,26 @@ pub(super) fn is_starved(failure: &Failure) -> bool {
     failure.cause() == Cause::Cancelled && failure.pause() == PAUSE
 }
 
-/// Notes that an op has succeeded.
+/// Notes that an op has succeeded, which ends the period of waiting.
 pub(super) fn gets_on() {
     DEARTH.ends();
 }
 
-/// Milliseconds since the first call, from 1.
+/// Milliseconds since the first call, plus one: never 0.
 fn now_ms() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-/// A period in which no op succeeds because of a lack of descriptors.
+/// A period that begins with a lack of descriptors and ends with the next success of an op.
 struct Dearth {
-    /// The beginning of the period; 0 means that there is none. All accesses are relaxed: the value orders nothing.
+    /// The beginning of the period; 0 if there is no such period now. All accesses are relaxed: the value orders
+    /// nothing.
     since_ms: AtomicU64,
 }
 
 impl Dearth {
-    /// Whether the period may go on; begins one now if there is none.
+    /// Whether units may still wait: the period has lasted less than [`PATIENCE`]. Begins a period if there is none.
     fn may_wait(&self, now_ms: u64) -> bool {
         let since_ms = match self.since_ms.compare_exchange(0, now_ms, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => now_ms,
@@ -70,14 +71,14 @@ impl Dearth {
     }
 
     fn ends(&self) {
-        // Usually there is no period. Then nothing is stored, and all cores keep a shared copy of the cache line.
+        // Usually there is no period. The value is then only read, so all cores keep a shared copy of the cache line.
         if self.since_ms.load(Ordering::Relaxed) != 0 {
             self.since_ms.store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// Whether the error is about the file's name or permissions rather than about a passing state.
+/// Whether the error concerns the file's name or permissions, rather than a temporary state.
 fn is_lasting(error: &io::Error) -> bool {
     use io::ErrorKind::{
         AlreadyExists, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,

@@ -37,7 +37,7 @@ impl Op for Filter {
     }
 }
 
-/// A condition whose paths are checked as in every other op.
+/// A condition whose paths are checked like those of every other op.
 enum Test {
     Exists(PathTemplate),
     Missing(PathTemplate),
@@ -108,7 +108,7 @@ impl Test {
     }
 }
 
-/// Whether a file of any kind has this name, even a dangling link.
+/// Whether this path names a file of any kind. A dangling link counts.
 fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
     let path = path.render(record)?;
     match path.symlink_metadata() {
@@ -121,12 +121,12 @@ fn exists(path: &PathTemplate, record: &Record) -> Result<bool, Failure> {
 /// Whether [`Condition::Stale`] is true for a unit.
 ///
 /// # Errors
-/// A path template that gives no path for this unit, or an error of the file system.
+/// A path template gives no path for this unit, or the file system reports an error.
 pub(crate) fn is_stale(target: &Template, than: &Template, record: &Record) -> Result<bool, Failure> {
     older(&PathTemplate::new(target).render(record)?, &PathTemplate::new(than).render(record)?)
 }
 
-/// Whether `target` is missing, or is older than `than`. If `than` is missing, no `target` is older.
+/// Whether `target` is missing or older than `than`. A target that exists is never older than a missing `than`.
 fn older(target: &Path, than: &Path) -> Result<bool, Failure> {
     let Some(made) = modified(target)? else { return Ok(true) };
     Ok(modified(than)?.is_some_and(|changed| changed > made))
@@ -141,7 +141,7 @@ fn modified(path: &Path) -> Result<Option<SystemTime>, Failure> {
     }
 }
 
-/// Whether a text is a value within all bounds. Messages call the value a `kind`.
+/// Whether a text is a value within all bounds. `kind` is the name of such a value in messages.
 fn is_within<T: Copy>(
     text: &Template,
     bounds: &[(Bound, Template)],

@@ -1,9 +1,9 @@
 //! `gather`: several units become one, a group.
 //!
-//! A group of the pieces of one unit replaces that unit and has its fields; its content is that of the pieces, in their
-//! order. The text of any other group is its key, and its content is that of its members, in the order in which they
-//! came. A group that does more than count or add keeps its members' origins, so that a dead letter can be written for
-//! each.
+//! The pieces of one unit form a group that replaces that unit and has the unit's fields; the group's content is that
+//! of the pieces, in their order. Any other group has its key as text, and the contents of its members in their order
+//! of arrival. A group that does more than count or add keeps the origins of its members, so that a dead letter can be
+//! written for each member.
 
 use std::borrow::Cow;
 
@@ -26,14 +26,13 @@ impl Op for Gathers {
     }
 }
 
-/// The key of a group. A short key is stored in the table of groups itself, which saves each comparison a pointer to
-/// follow.
+/// The key of a group. A short key is stored in the table of groups itself, so a comparison follows no pointer.
 type Key = SmallVec<[u8; 32]>;
 
-/// The text that says which group a unit joins.
+/// How the key of a unit's group is computed.
 enum KeyOf {
     All,
-    /// The value of a field, which is copied straight into the key.
+    /// The value of a field, copied into the key without a template.
     Field(Field),
     Text(Template),
 }
@@ -48,7 +47,7 @@ impl KeyOf {
         }
     }
 
-    /// The key of a unit; empty if the unit lacks the field. Then [`join`] reports the reason.
+    /// The key of a unit. If the unit lacks the field, the key is empty, and [`join`] reports the reason.
     fn of(&self, member: &Record) -> Key {
         match self {
             Self::All => Key::new(),
@@ -97,7 +96,7 @@ pub(crate) fn rules(
     if spec.partial { gather.even_if_torn() } else { gather }
 }
 
-/// The weight of a group, which is computed after each member.
+/// The weight of a group. It is computed again after each member.
 fn weight(group: &Joined) -> u64 {
     match group {
         Joined::Nothing => 0,
@@ -109,7 +108,7 @@ fn weight(group: &Joined) -> u64 {
     }
 }
 
-/// Lets a unit join the group, which stays a tally as long as the unit allows it.
+/// Adds a unit to the group. The group stays a tally as long as its members allow that.
 fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     match group {
         Joined::Nothing if Tally::may_begin(member, spec) => {
@@ -123,7 +122,8 @@ fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<
             Ok(())
         }
         Joined::Tally(tally) if Tally::takes(member) => {
-            // Units without a key share the group of the empty key, so whether this unit has one is checked here.
+            // A unit without a key also arrives at the group of the empty key. Rendering the key again reports such a
+            // unit as an error.
             if let (GatherBy::Key(key), true) = (&spec.by, tally.has_empty_key()) {
                 render(key, member)?;
             }
@@ -133,7 +133,7 @@ fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<
     }
 }
 
-/// The number of a member, if the group folds numbers.
+/// The number that a member adds, if the group folds numbers.
 fn number_of(member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<Option<(Fold, Number)>, Failure> {
     let Reduce::Number(fold) = spec.reduce else { return Ok(None) };
     Ok(Some((fold, number(&content(member, spec, cx)?)?)))
@@ -158,11 +158,11 @@ fn content<'a>(member: &'a Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result
     })
 }
 
-/// Lets a unit join the group. All steps that can fail come before the first change.
+/// Adds a unit to the group. All steps that can fail come before the first change.
 pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     let key = match &spec.by {
-        // If the group's key is not empty, the unit was assigned to the group by that key, which is not rendered again.
-        // An empty key may mean that the unit has none, which is an error.
+        // A unit in a group with a key that is not empty has that key, so the key is not rendered again. In the group
+        // of the empty key, a unit may lack a key, which is an error.
         GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
             Some(render(key, member)?)
         }
@@ -224,7 +224,7 @@ fn number(content: &[u8]) -> Result<Number, Failure> {
     })
 }
 
-/// Checks that the lines of a content come in the order of their bytes.
+/// Checks that the lines of a content are sorted by their bytes.
 fn is_sorted(content: &[u8]) -> Result<(), Failure> {
     let lines = || content.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line));
     match lines().zip(lines().skip(1)).position(|(line, next)| next < line) {
@@ -237,7 +237,7 @@ fn is_sorted(content: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// A group of this unit alone.
+/// A group whose only member is this unit.
 ///
 /// # Errors
 /// The unit cannot join a group.

@@ -1,9 +1,9 @@
 //! The fate of a file that a stage gathers over a run, such as a manifest.
 //!
-//! A reader assumes that the file is complete. So only the list of a complete run in which no unit died gets the file's
-//! name; an earlier file is kept beside it as `NAME.old`. If units died, the list is named `NAME.RUN.DEAD.partial`,
-//! where `DEAD` is the number of units that it lacks. Retries of that run's dead letters add to it, and the retry that
-//! adds the last missing unit gives it the file's name. If the run was interrupted as well, the list is named
+//! A reader assumes that the file is complete. So a run's list gets the file's name only if the run is complete and no
+//! unit died; an earlier file is renamed to `NAME.old`. If units died, the list is named `NAME.RUN.DEAD.partial`, where
+//! `DEAD` is the number of units that it lacks. Retries of that run's dead letters add to the list. The retry that adds
+//! the last missing unit gives the list the file's name. If the run was interrupted as well, the list is named
 //! `NAME.RUN.unfinished.partial`, and no retry completes it. A list that could not be renamed is named
 //! `NAME.RUN.TOKEN.unplaced`.
 
@@ -19,7 +19,8 @@ use millstream_command::temporary::token;
 use super::place::{self, Placing};
 use crate::retry::origin::first_of;
 
-/// The number of units that the list of an interrupted run lacks: unknown, since no retry reads the rest of the source.
+/// Stands for the unknown number of units that are missing from the list of an interrupted run. No retry reads the
+/// unread part of the source.
 const UNFINISHED: u64 = u64::MAX;
 
 /// [`UNFINISHED`] in a file's name.
@@ -28,7 +29,7 @@ const UNFINISHED_NAME: &str = "unfinished";
 /// The facts about the end of a run that decide the fate of gathered files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunEnd<'a> {
-    /// The source was read to its end, and every unit of it has left the flow.
+    /// The source was read to its end, and all its units have left the flow.
     pub complete: bool,
     /// Units that were admitted.
     pub admitted: u64,
@@ -36,7 +37,7 @@ pub(crate) struct RunEnd<'a> {
     pub retired: u64,
     /// Units that were dead-lettered.
     pub dead: u64,
-    /// The run's name. For a retry, the name of the run that wrote the letters, as [`first_of`] gives it.
+    /// The run's name. For a retry, it is the name of the run that wrote the letters, from [`first_of`].
     pub first: &'a str,
     /// The run retries dead letters.
     pub retries: bool,
@@ -45,7 +46,7 @@ pub(crate) struct RunEnd<'a> {
 /// A file that was gathered over a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gathered {
-    /// Its name.
+    /// The file's name.
     pub path: PathBuf,
     /// Lines that this run wrote.
     pub lines: u64,
@@ -56,18 +57,18 @@ pub(crate) struct Gathered {
 /// The fate of the lines of a gathered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The lines are in the file of that name.
+    /// This run's lines are in the file of the intended name.
     Placed {
-        /// The new path of the earlier file, if there was one.
+        /// The new path of an earlier file that was renamed.
         earlier: Option<PathBuf>,
     },
-    /// The file is unchanged by the run.
+    /// The run has not changed the file.
     Kept {
-        /// The reason.
+        /// The reason why the file was not replaced.
         because: Because,
-        /// Whether there is a file of that name.
+        /// Whether the file exists.
         exists: bool,
-        /// The file with this run's lines, if they are kept.
+        /// The file with this run's lines, if the lines are kept.
         partial: Option<PathBuf>,
     },
 }
@@ -128,14 +129,15 @@ impl RunEnd<'_> {
         }
     }
 
-    /// The name by which a run and its retries find their common list.
+    /// The part of a partial list's name by which a run and its retries find that list.
     fn first(&self) -> String {
         if self.retries { self.first.to_owned() } else { first_of(self.first) }
     }
 }
 
-/// Ends a gathered file at `path`. `own` is the temporary file with this run's lines, if any unit came; `always` lets
-/// every complete run replace an earlier file. Returns `None` if there is nothing to report.
+/// Decides the fate of the gathered file at `path` at the end of a run. `own` is the temporary file with this run's
+/// lines, if any unit reached the stage. With `always`, every complete run replaces an earlier file. Returns `None` if
+/// there is nothing to report.
 ///
 /// # Errors
 /// Those of the file system. The earlier file is unchanged, and this run's lines are [kept](unplaced).
@@ -150,7 +152,7 @@ pub(super) fn end(
     settled.map_err(|error| unplaced(own, path, end, error))
 }
 
-/// Keeps the list of a run that could not be put in place, under a name of its own, and adds that to the error.
+/// Keeps a list that could not be renamed to the file's name, under another name, and adds that name to the error.
 pub(super) fn unplaced(own: Option<Placing>, path: &Path, end: &RunEnd<'_>, error: io::Error) -> io::Error {
     let Some(mut own) = own else { return error };
     let name = with_suffix(path, &format!(".{}.{}.unplaced", end.first, token()));
@@ -176,7 +178,7 @@ fn settle(
         None => end.retries.then(|| path.to_owned()).filter(|path| path.is_file()),
     };
     let lacks = match partial {
-        // If only some of the letters are retried, the units of the others stay dead.
+        // If only some of the letters are retried, the units of the other letters stay dead.
         Some(partial) => partial.lacks_after(end.retired).max(end.dead),
         None if !end.retries && !end.complete && end.dead > 0 => UNFINISHED,
         None => end.dead,
@@ -202,8 +204,8 @@ fn settle(
             remove_partials(path, only, None);
             gathered(Fate::Placed { earlier: existed.then_some(earlier) })
         }
-        // The lines of a retry must not be lost. An interrupted run without dead letters is simply run again, so its
-        // lines are not kept.
+        // The lines of a retry must not be lost. The lines of an interrupted run without dead letters are not kept,
+        // because the user simply repeats such a run.
         Some(because) if end.dead > 0 || (end.retries && because == Because::Interrupted) => {
             let lacks = if end.dead == UNFINISHED { UNFINISHED_NAME.to_owned() } else { end.dead.to_string() };
             let partial = with_suffix(path, &format!(".{first}.{lacks}.partial"));
@@ -215,8 +217,8 @@ fn settle(
     }
 }
 
-/// Makes a list of the lines of `base` followed by those of `own`, and lets `put` name it. `own` is removed only after
-/// that.
+/// Makes a list of the lines of `base` followed by those of `own`, and calls `put` to name the list. `own` is removed
+/// only after `put` has returned.
 fn list<T>(
     path: &Path,
     own: Option<&mut Placing>,
@@ -247,17 +249,17 @@ struct Partial {
     path: PathBuf,
     /// The first run's name.
     first: Vec<u8>,
-    /// The number of units that are missing from it, or [`UNFINISHED`].
+    /// The number of units that are missing from the list, or [`UNFINISHED`].
     lacks: u64,
 }
 
 impl Partial {
-    /// The partial list that a run and its retries have left for the gathered file at `path`.
+    /// The partial list of the run `first` and its retries, beside the gathered file at `path`.
     fn find(path: &Path, first: &str) -> Option<Self> {
         Self::all(path).into_iter().find(|partial| partial.first == first.as_bytes())
     }
 
-    /// The number of units that are missing after `retired` more were added.
+    /// The number of units that are still missing after `retired` units were added.
     fn lacks_after(&self, retired: u64) -> u64 {
         if self.lacks == UNFINISHED { UNFINISHED } else { self.lacks.saturating_sub(retired) }
     }
@@ -283,13 +285,14 @@ impl Partial {
     }
 }
 
-/// Removes the partial lists of all runs, or of the run `of`, except `kept`, which is newer or has all their lines.
+/// Removes the partial lists of all runs, or only of the run `of`. The list `kept` stays: it is newer than the others,
+/// or has all their lines.
 fn remove_partials(path: &Path, of: Option<&str>, kept: Option<&Path>) {
     let is_old = |partial: &Partial| {
         of.is_none_or(|first| partial.first == first.as_bytes()) && Some(partial.path.as_path()) != kept
     };
     for partial in Partial::all(path).into_iter().filter(is_old) {
-        // A list that cannot be removed does no harm.
+        // A partial list that cannot be removed does no harm.
         let _ = fs::remove_file(partial.path);
     }
 }

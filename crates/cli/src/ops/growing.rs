@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
-/// The first growth of a buffer whose final size is not known; it doubles from there.
+/// The first capacity of a buffer whose final size is not known. Each later capacity is twice the previous one.
 const MIN_GROWTH: usize = 16 << 10;
 
 /// Reads at most `most` bytes into the spare capacity of `buffer`, without growing it. Returns the number of bytes
@@ -37,7 +37,7 @@ pub(super) fn next_capacity(buffer: &Vec<u8>) -> usize {
 /// Gives `buffer` exactly this capacity if it has less.
 ///
 /// # Errors
-/// There is no memory for it. (Growing a `Vec` in the usual way would abort the process.)
+/// There is not enough memory. (The ordinary growth of a `Vec` would abort the process instead.)
 pub(super) fn grow_to(buffer: &mut Vec<u8>, capacity: usize) -> io::Result<()> {
     buffer.try_reserve_exact(capacity.saturating_sub(buffer.len())).map_err(|_| no_memory(capacity as u64))
 }
@@ -52,7 +52,7 @@ pub(super) fn with_room(bytes: u64) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Frees the unused capacity of a finished buffer, if that is worth a copy.
+/// Frees the unused capacity of a finished buffer, if enough is unused to justify the copy.
 pub(super) fn trim(buffer: &mut Vec<u8>) {
     if buffer.capacity() - buffer.len() > buffer.len() / 8 + 1024 {
         buffer.shrink_to_fit();

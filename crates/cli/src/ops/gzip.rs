@@ -1,9 +1,9 @@
-//! `gzip`: compresses or decompresses the payload, in the format of the program of that name.
+//! `gzip`: compresses or decompresses the payload, in the format of the program `gzip`.
 //!
-//! A payload in memory is processed into a second buffer, and each growth of that buffer is granted before it happens.
-//! The length that the format states is ignored, because it may be wrong and counts modulo 2^32. Content that is larger
-//! than its share of the byte budget is not kept: it is decompressed once to check it and to learn its size, and again
-//! for each stage that needs it.
+//! The result of a payload in memory goes to a second buffer, and memory is granted before each growth of that buffer.
+//! The content length in a gzip file is ignored: it may be wrong, and is only known modulo 2^32. Content that exceeds
+//! its share of the byte budget is not stored in memory: it is decompressed once to check it and to learn its size, and
+//! again for each stage that needs it.
 
 use std::io::Read;
 
@@ -46,7 +46,7 @@ impl Op for Compress {
             None => {
                 let mut made = Payload::from(record.payload.clone().share().then(Coding::Gzip(self.level)));
                 if record.size.is_none() {
-                    // From now on, `{size}` is the payload's size.
+                    // `{size}` is computed from the payload, since the size of the unit's file is not known.
                     made.find_len(cx)?;
                 }
                 made
@@ -62,19 +62,20 @@ impl Op for Compress {
     }
 }
 
-/// A result that is made in memory.
+/// The parameters of a result that is made in memory.
 struct Making {
-    /// The work, in a message.
+    /// The name of the work in messages.
     what: &'static str,
-    /// The bytes that the unit holds meanwhile.
+    /// The number of bytes that the unit occupies in addition to the result.
     held: u64,
-    /// The largest buffer.
+    /// The maximum size of the result's buffer.
     most: u64,
     limit: Limit,
 }
 
 impl Making {
-    /// Reads to the end, up to `step` bytes at once; returns nothing if the result is too large for memory.
+    /// Reads `reader` to its end, at most `step` bytes per read. Returns `None` if the result would be too large for
+    /// memory.
     fn all_of(&self, mut reader: impl Read, step: usize, cx: &mut Cx<'_>) -> Result<Option<Vec<u8>>, Failure> {
         let (mut result, mut piece) = (Vec::new(), vec![0; step]);
         loop {
@@ -128,7 +129,7 @@ impl Op for Decompress {
 }
 
 impl Decompress {
-    /// The content as a stream that is known to decompress to its end.
+    /// The content as a stream. The whole payload has been decompressed once to check it.
     fn streamed(&self, packed: &Payload, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
         let base = match packed.as_bytes() {
             Some(bytes) => {
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn any_change_of_a_byte_is_found_or_harmless() {
-        // The format does not protect these bytes of its header: flags of text, the time, the level and the system.
+        // The checksum does not cover these bytes of the header: the text flag, the time, the level and the system.
         for at in 0..HELLO.len() {
             for bit in 0..8 {
                 let mut packed = HELLO.to_vec();
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_small_payload_with_much_content_ends_at_its_time_limit() {
-        // 32 MiB of zeros take some 32 KiB, and decompress a thousand times.
+        // 32 MiB of zeros compress to about 32 KiB, by a factor of about a thousand.
         let much = compressed(&vec![0; 32 << 20], 9).repeat(1000);
         let error =
             run_within(decompress(None, 1 << 20), Record::holding(much), Duration::from_millis(50)).unwrap_err();

@@ -1,17 +1,17 @@
-//! `http-get` and `http`: makes a request; the body of the answer becomes the payload.
+//! `http-get` and `http`: send a request; the body of the response becomes the payload.
 //!
-//! Connections are kept and used again by all workers of the stage. The body is read as it arrives, up to a maximum
-//! size, into memory that is granted as it fills up: a server that announces much and sends little occupies little. The
-//! op gives up on a server that sends nothing for [`MAX_SILENCE`], and the stage's time limit bounds each request. A
-//! status of 400 and above is a failure: permanent, except 408, 429 and the 500s, which the stage's retry policy may
-//! try again. A retry waits at least as long as the server asks for in `Retry-After`, up to a maximum pause.
+//! All workers of the stage share its connections, which stay open for later requests. The body is read as it arrives,
+//! up to a maximum size. Its buffer grows only when it is full, so a server that announces a long body and sends little
+//! of it occupies little memory. The op gives up on a server that sends nothing for [`MAX_SILENCE`], and the stage's
+//! time limit bounds each request. A status of 400 or above is a failure. The failure is permanent, except for 408, 429
+//! and 500 to 599, which the stage's retry policy may try again. A retry waits at least as long as the server asks for
+//! in `Retry-After`, up to a maximum pause.
 //!
 //! If the stage's units run on fibers, the waits of a request suspend its fiber (see [`transport`]).
 //!
-//! A redirect is a new need: the unit notes the redirect's target, releases its slots, and waits in the stage's queue
-//! for slots of the new host (see [`redirect`]). A request that changes something is repeated only if the server
-//! permits it, and never at another server. The authorities of the system vouch for the name of an `https` server (see
-//! [`trust`]).
+//! After a redirect, the unit notes the new URL, releases its slots, and waits in the stage's queue for slots of the
+//! new host (see [`redirect`]). A request that changes something is repeated only if the server permits that, and never
+//! at another server. The system's certificate authorities vouch for the name of an `https` server (see [`trust`]).
 
 mod buffers;
 mod early;
@@ -43,16 +43,16 @@ use crate::web_url;
 
 pub(crate) use self::redirect::Hop;
 
-/// The maximum size of a body if the flow file does not set `max_bytes`.
+/// The maximum size of a response's body if the flow file does not set `max_bytes`.
 const DEFAULT_MAX_BYTES: u64 = 256 << 20;
 
 /// The longest pause that a server can ask for if the flow file does not set `max_retry_after`.
 const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// The maximum time to find a host's address, or to connect to it.
+/// The maximum time to look up a host's address, and the maximum time to connect to the host.
 const MAX_CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// The maximum time that a connected server may send nothing.
+/// How long a connected server may send nothing.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// The number of connections to one host that are kept for later requests.
@@ -61,10 +61,10 @@ const IDLE_CONNECTIONS_PER_HOST: usize = 16;
 /// The number of bytes read between two checks of the time limit and of cancellation.
 const STEP: u64 = 256 << 10;
 
-/// The memory that is requested before the first byte of a body of announced length arrives.
+/// The most memory that is requested for a body of announced length before its first byte arrives.
 const FIRST_ROOM: u64 = 64 << 10;
 
-/// The longest body of a redirect that is read so that the connection can be used again.
+/// The longest body of a redirect that is read to make the connection usable for another request.
 const MAX_REDIRECT_BODY: u64 = 16 << 10;
 
 /// See the [module](self).
@@ -72,14 +72,14 @@ pub(super) struct Http {
     url: Template,
     most_bytes: u64,
     max_retry_after: Duration,
-    /// Whether the op waits as `Retry-After` asks; a stand-in for a server needs no such wait.
+    /// Whether the op waits as `Retry-After` asks. With a stand-in for the server, the op does not wait.
     waits: bool,
     redirects: Redirects,
     headers: Vec<(HeaderName, Template)>,
     method: Method,
-    /// The body of a request that has one; `None`: the payload.
+    /// The body of a request. If this is `None`, a request that has a body sends the payload.
     body: Option<Template>,
-    /// Fields, and the headers of the answer from which they are set.
+    /// Fields, each with the response header that gives its value.
     fields: Vec<(String, HeaderName)>,
     agent: Agent,
 }
@@ -87,21 +87,21 @@ pub(super) struct Http {
 /// The body of a request.
 struct RequestBody<'a> {
     bytes: Cow<'a, [u8]>,
-    /// The bytes of the body that were made for the request, in addition to what the unit holds.
+    /// The number of bytes that were allocated for the body, in addition to the memory that the unit occupies.
     made: u64,
 }
 
-/// The answer of a server.
+/// The response of a server.
 enum Answer {
     Body(HeaderMap, Vec<u8>),
-    /// The method is one whose answer has no body.
+    /// The response to a method whose responses have no body.
     Head(HeaderMap),
-    /// The answer redirects to another URL.
+    /// The response redirects to another URL.
     Moved(StatusCode, Vec<u8>),
 }
 
 impl Http {
-    /// `fibers` says that the stage's units run on fibers.
+    /// `fibers` tells whether the stage's units run on fibers.
     pub(super) fn new(spec: &HttpSpec, fibers: bool) -> Result<Self, OpError> {
         let headers =
             spec.headers.iter().map(|(name, value)| Ok((header(name)?, value.clone()))).collect::<Result<_, _>>()?;
@@ -158,7 +158,7 @@ impl Http {
             None => (record.payload.to_make(cx)?, None),
         };
         if made > 0 {
-            // Nothing was sent yet.
+            // Nothing has been sent, so the unit can still wait for memory.
             cx.reserve_first(record.held().saturating_add(made))?;
         }
         let bytes = match body {
@@ -168,7 +168,7 @@ impl Http {
         Ok(Some(RequestBody { bytes, made }))
     }
 
-    /// Makes one request.
+    /// Sends one request and receives the response.
     fn ask(&self, hop: &Hop, record: &Record, cx: &mut Cx<'_>) -> Result<Answer, Failure> {
         let left = cx.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let headers = || self.headers.iter().filter(|_| hop.at_home);
@@ -214,7 +214,7 @@ impl Http {
         self.agent.run(self.agent.configure_request(request).timeout_global(left).build())
     }
 
-    /// Sets the fields that the answer's headers have values for.
+    /// Sets the fields whose headers are in the response.
     fn set_fields(&self, headers: &HeaderMap, record: &mut Record) {
         for (name, header) in &self.fields {
             if let Some(value) = headers.get(header) {
@@ -223,7 +223,7 @@ impl Http {
         }
     }
 
-    /// Reads the body; `held` is the number of bytes that the unit holds already.
+    /// Reads the body. `held` is the number of bytes that the unit occupies already.
     fn body(&self, response: Response<Body>, held: u64, cx: &mut Cx<'_>) -> Result<Vec<u8>, Failure> {
         let body = response.into_body();
         let announced = body.content_length();
@@ -250,7 +250,7 @@ impl Http {
                 payload.push(next[0]);
             } else {
                 let most = room.min(STEP);
-                // The read is limited to the free room, so it does not grow the buffer.
+                // The read is limited to the buffer's spare capacity, so the buffer does not grow.
                 let read = reader.by_ref().take(most).read_to_end(&mut payload);
                 if (read.map_err(|error| failure(&error.into(), cx))? as u64) < most {
                     break;
@@ -354,7 +354,7 @@ fn parse(text: &[u8]) -> Result<Url, Failure> {
     url.map_err(|reason| Failure::permanent(format!("`{}` is not a URL: {reason}", shown(text))))
 }
 
-/// The URL as it is written in the unit, without its credentials.
+/// The text of a URL without its credentials, for a message.
 fn shown(text: &[u8]) -> String {
     let shown = web_url::without_credentials(text.trim_ascii());
     match str::from_utf8(&shown) {
@@ -363,7 +363,7 @@ fn shown(text: &[u8]) -> String {
     }
 }
 
-/// Reads and discards the short body of an answer, so that the next request can use its connection.
+/// Reads and discards the body of a response if it is short, so that the next request can use the connection.
 fn discard(response: Response<Body>) {
     let body = response.into_body();
     if body.content_length().is_some_and(|bytes| bytes <= MAX_REDIRECT_BODY) {
@@ -372,7 +372,7 @@ fn discard(response: Response<Body>) {
     }
 }
 
-/// The failure of a request that got no answer, or only a part of one.
+/// The failure of a request that got no response, or only a part of a response.
 fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
     use ureq::{Error, Timeout};
     match error {
@@ -393,7 +393,7 @@ fn failure(error: &ureq::Error, cx: &Cx<'_>) -> Failure {
     }
 }
 
-/// The message about a failed connection; about a refused certificate, it names the server.
+/// The message about a failed connection. For a refused certificate, the message names the authorities.
 fn told(error: &std::io::Error) -> String {
     match error.get_ref().and_then(|inner| inner.downcast_ref()) {
         Some(rustls::Error::InvalidCertificate(reason)) => {
@@ -403,7 +403,8 @@ fn told(error: &std::io::Error) -> String {
     }
 }
 
-/// An op that makes its requests through `agent`, to which it passes its settings, and that ignores `Retry-After`.
+/// An op that sends its requests through the agent that `agent` makes from the op's settings, and that ignores
+/// `Retry-After`.
 ///
 /// # Errors
 /// A header's name is not valid.

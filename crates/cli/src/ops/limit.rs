@@ -1,4 +1,4 @@
-//! The size of the largest content that a stage takes when it decompresses the payload of a unit.
+//! The maximum size of the content when a stage decompresses the payload of a unit.
 
 use millstream_flow::Failure;
 
@@ -10,13 +10,13 @@ use crate::record::Record;
 pub(super) struct Limit(u64);
 
 impl Limit {
-    /// Content of any size is taken.
+    /// Content may have any size.
     pub(super) const NONE: Self = Self(u64::MAX);
 
     /// The limit of this unit.
     ///
     /// # Errors
-    /// Fails if the field of the unit that states the limit is not a number of bytes.
+    /// The unit's field that states the limit is missing or is not a number of bytes.
     pub(super) fn new(max_bytes: Option<&MaxBytes>, record: &Record) -> Result<Self, Failure> {
         Ok(Self(match max_bytes {
             None => return Ok(Self::NONE),
@@ -34,7 +34,7 @@ impl Limit {
         }))
     }
 
-    /// Refuses content that has this size, or has reached it already, if that is too large.
+    /// Fails if `size` is too large. `size` is the size of the content, or of the part that was decompressed so far.
     pub(super) fn admit(self, size: u64) -> Result<(), Failure> {
         if size <= self.0 {
             return Ok(());

@@ -1,16 +1,17 @@
 //! A file to which whole lines are appended.
 //!
-//! **A regular file** is written at its current end (`O_APPEND`). If only a part of a line fits on the disk, the part
-//! is removed before anything is written after it. Several runs may write to one file: a lock on it (an
-//! open-file-description lock of `fcntl`) keeps their lines apart, so that a part of one line can be removed without
-//! damage to another. The part is overwritten with blanks instead if there are no locks, if another program has written
-//! after it, or if the file cannot be shortened. If another program writes in the middle of a line, the line is written
-//! again after those bytes.
+//! **A regular file** is written at its current end (`O_APPEND`). If only a part of a line fits on the disk, that part
+//! is removed before the next line is written. Several runs may write to one file. Each of them locks the file (with an
+//! open-file-description lock of `fcntl`), so that it can remove a part of its own line without damage to the lines of
+//! other runs. The part is overwritten with blanks instead if the file system has no locks, if another program has
+//! written after the part, or if the file cannot be shortened. If another program writes in the middle of a line, the
+//! whole line is written again after that program's bytes.
 //!
-//! **A pipe or a terminal** takes as much as it has room for; the worker waits to write the rest, within the unit's
-//! patience. If the patience ends halfway through a line, the line is completed before the next one begins.
+//! **A pipe or a terminal** may accept only a part of a line. The worker then waits for room for the rest, within the
+//! unit's [`Patience`]. If the patience ends halfway through a line, that line is completed before the next line
+//! begins.
 //!
-//! Nothing here blocks a worker without limit, except a file system that does not answer.
+//! No call here blocks a worker without limit, except on a file system that does not respond.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, Write};
@@ -30,7 +31,7 @@ use super::failing::io_failure;
 use super::patience::Patience;
 use super::place;
 
-/// The first and the longest pause between two checks of something that cannot be polled: a lock, a pipe's reader.
+/// The first and the longest pause between two attempts, where no `poll` can wait: for a lock, or for a pipe's reader.
 const PAUSES: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(10);
 
 /// See the [module](self).
@@ -39,9 +40,10 @@ pub(crate) struct LineFile {
     file: File,
     path: PathBuf,
     kind: Kind,
-    /// The parts of a line that are still to be removed; there are several if other programs have written in between.
+    /// The parts of a line that are still to be removed. There are several parts if other programs have written between
+    /// them.
     torn: Vec<Range<u64>>,
-    /// The rest of a line that a pipe has not taken yet.
+    /// The rest of a line that was only partly written to a pipe.
     unsent: Vec<u8>,
 }
 
@@ -56,10 +58,10 @@ enum Kind {
 }
 
 impl LineFile {
-    /// Opens the file at `path`, or makes it and its folders. Waits for a pipe's reader.
+    /// Opens the file at `path`; creates the file and its folders if they are missing. Waits for a pipe's reader.
     ///
     /// # Errors
-    /// The file system refuses, or the patience has run out.
+    /// The file system reports an error, or the patience has run out.
     pub(crate) fn open(path: &Path, patience: &dyn Patience) -> Result<Self, Failure> {
         let failed = |error| io_failure("append to", path, &error);
         let mut pauses = Pauses::new(patience);
@@ -98,8 +100,8 @@ impl LineFile {
     /// Writes a line, which ends with a newline.
     ///
     /// # Errors
-    /// The file system refuses, or the patience has run out. Then the line is not in the file; in a pipe, a line that
-    /// has begun will be completed before the next one.
+    /// The file system reports an error, or the patience has run out. The line is then not in the file. If a part of
+    /// the line is already in a pipe, the rest is sent before the next line.
     pub(crate) fn write(&mut self, line: &[u8], patience: &dyn Patience) -> Result<(), Failure> {
         let locked = match self.kind {
             Kind::Stream => return self.send(line, patience),
@@ -122,17 +124,17 @@ impl LineFile {
         }
     }
 
-    /// Removes a part of a line that could not be written, and closes the file.
+    /// Removes the parts of a line that could not be written in full, and closes the file.
     ///
     /// # Errors
-    /// The errors of the file system, which may report only now that something could not be written.
+    /// The errors of the file system, which may report a failed write only when the file is closed.
     pub(crate) fn close(mut self) -> io::Result<()> {
-        // There is only one attempt to lock, since the end of a run waits for no other run. Without the lock, the part
-        // is overwritten with a blank line.
+        // There is only one attempt to lock the file, because the end of a run waits for no other run. Without the
+        // lock, the part is overwritten with a blank line.
         let alone = self.kind == Kind::Own || !self.torn.is_empty() && set_lock(&self.file, libc::F_WRLCK).is_ok();
         self.mend(alone)?;
         if !self.unsent.is_empty() {
-            // The end of a run waits for no reader, so the rest gets one attempt.
+            // The end of a run waits for no reader, so there is only one attempt to write the rest.
             let _ = rustix::io::write(&self.file, &self.unsent);
         }
         place::close(self.file)
@@ -154,8 +156,7 @@ impl LineFile {
                     rest = &rest[written..];
                     self.note_part(written as u64)?;
                     if self.torn.len() > 1 {
-                        // Another program has written in the middle of the line, so the whole line is written again
-                        // after that.
+                        // Another program has written in the middle of the line, so the whole line is written again.
                         self.mend(alone)?;
                         rest = line;
                     } else if rest.is_empty() {
@@ -172,10 +173,9 @@ impl LineFile {
         Err(error)
     }
 
-    /// Notes the part of a line that was just written. It is merged with the previous part if that one ends where this
-    /// one begins.
+    /// Notes the part of a line that was just written. Adjacent parts are merged.
     fn note_part(&mut self, written: u64) -> io::Result<()> {
-        // The system leaves the position after the written bytes.
+        // After a write with O_APPEND, the position is the end of the written bytes.
         let end = (&self.file).stream_position()?;
         let start = end.saturating_sub(written);
         match self.torn.last_mut() {
@@ -185,7 +185,8 @@ impl LineFile {
         Ok(())
     }
 
-    /// Removes the parts of a line that could not be written. `alone`: no other run writes meanwhile.
+    /// Removes the parts of a line that could not be written in full. `alone` tells whether no other run can write
+    /// meanwhile.
     fn mend(&mut self, alone: bool) -> io::Result<()> {
         while let Some(Range { start, end }) = self.torn.last().cloned() {
             let length = self.file.metadata()?.len();
@@ -218,7 +219,8 @@ impl LineFile {
         self.push(line, false, patience)
     }
 
-    /// Sends `bytes`. If it fails halfway, or the line has already `begun`, the rest is kept for the next call.
+    /// Sends `bytes`. After a failure, the unsent rest is saved for the next call if any part of the line was sent.
+    /// `begun` tells whether a part of the line was sent before this call.
     fn push(&mut self, bytes: &[u8], mut begun: bool, patience: &dyn Patience) -> Result<(), Failure> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -236,7 +238,7 @@ impl LineFile {
                     }
                     Err(failure) => failure,
                 },
-                // The reader has gone. The rest is dropped, since the next reader expects whole lines.
+                // The reader has closed the pipe. The rest is dropped, because the next reader expects whole lines.
                 Err(Errno::PIPE) => return Err(self.failed(&Errno::PIPE.into())),
                 Err(errno) => self.failed(&errno.into()),
             };
@@ -250,12 +252,12 @@ impl LineFile {
 
     fn wait_for_room(&self, most: Duration) {
         let most = Timespec::try_from(most).expect("a look is short");
-        // The result does not matter: the next write shows whether there is room.
+        // The result is ignored: the next write shows whether there is room.
         let _ = poll(&mut [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::OUT)], Some(&most));
     }
 }
 
-/// Pauses between checks, each longer than the previous one.
+/// The pauses between attempts. Each pause is longer than the previous one.
 struct Pauses<'a> {
     patience: &'a dyn Patience,
     next: Duration,
@@ -279,7 +281,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         File::options().append(true).create(create).custom_flags(flags).open(path)
     };
-    // In a folder that many users may write to, such as /tmp, Linux refuses O_CREAT for an existing file of another
+    // In a folder to which many users may write, such as /tmp, Linux refuses O_CREAT for an existing file of another
     // user.
     match open(false) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -294,12 +296,12 @@ fn open_at_once(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether a file could not be opened because it is a pipe without a reader yet.
+/// Whether `error` means that the file is a pipe that has no reader yet.
 fn awaits_a_reader(path: &Path, error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ENXIO) && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
-/// Locks the file against other runs that write to it; returns `false` if the file system has no locks.
+/// Waits for the lock that keeps other runs from writing to the file. Returns `false` if the file system has no locks.
 fn lock(file: &File, patience: &dyn Patience) -> Result<bool, Failure> {
     let mut pauses = Pauses::new(patience);
     loop {
@@ -313,14 +315,14 @@ fn lock(file: &File, patience: &dyn Patience) -> Result<bool, Failure> {
 }
 
 fn unlock(file: &File) {
-    // A lock that cannot be released ends with the open file.
+    // A lock that cannot be released ends when the file is closed.
     let _ = set_lock(file, libc::F_UNLCK);
 }
 
-/// Sets a lock on the whole file. It belongs to the open file, not to the process, since two stages of one run may also
-/// write to one file.
+/// Sets a lock on the whole file. The lock belongs to the open file description, not to the process, because two stages
+/// of one run may write to one file.
 fn set_lock(file: &File, kind: libc::c_int) -> Result<(), Errno> {
-    // SAFETY: an all-zero `flock` is valid, and stands for the whole file.
+    // SAFETY: an all-zero `flock` is valid, and means the whole file.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     // SAFETY: the descriptor is open, and the call reads a lock.
@@ -365,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Adds a part of a line, as a full disk leaves one.
+    /// Adds a part of a line, as after a write to a full disk.
     fn tear(file: &mut LineFile, path: &Path, part: &str) {
         let start = fs::metadata(path).unwrap().len();
         let mut content = fs::read(path).unwrap();
@@ -477,7 +479,7 @@ mod tests {
         assert!(file.write(&long, &Told::impatient()).is_err(), "it is full");
         let mut read = held(&mut reader);
         assert!(!read.is_empty());
-        // The rest of the first line comes before the second.
+        // The rest of the first line is read before the second line.
         thread::scope(|scope| {
             scope.spawn(|| file.write(short, &Told::default()).unwrap());
             while !read.ends_with(short) {

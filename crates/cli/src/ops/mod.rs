@@ -1,9 +1,8 @@
 //! The work of stages: one file for each op.
 //!
-//! [`build`] turns an [`OpSpec`] of a flow file into an [`Op`]. An op is shared by all workers of its stage, works on
-//! one [`Record`] at a time, and leaves the record unchanged when it fails, so that a retry and a dead letter still
-//! have the input. No op creates a file or starts a program before its first unit runs, so `millstream plan` can build
-//! ops.
+//! [`build`] turns an [`OpSpec`] of a flow file into an [`Op`]. All workers of a stage share its op. Each call of an op
+//! works on one [`Record`]. A call that fails leaves the record unchanged, so that a retry or a dead letter still has
+//! the input. No op creates a file or starts a program before its first unit runs, so `millstream plan` can build ops.
 
 mod append;
 mod blake3;
@@ -69,27 +68,28 @@ use crate::record::Record;
 
 /// The work of a stage.
 pub(crate) trait Op: Send + Sync {
-    /// Runs on one unit.
+    /// Does the stage's work on one unit.
     ///
     /// # Errors
-    /// The attempt failed, and the record is unchanged; or the unit goes [back to the queue](Failure::requeue), and the
-    /// record says what the unit needs there.
+    /// The attempt failed, and the record is unchanged. Or the unit goes [back to the queue](Failure::requeue), and the
+    /// record states the unit's new needs.
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
 
-    /// Whether the op mostly waits for something other than this machine's cores. Its stage then runs beside the CPU
-    /// workers, unless the flow file says otherwise. `has_needs` tells whether the stage's units need a resource, which
-    /// bounds how many run at once.
+    /// Whether the op spends most of its time waiting rather than computing. Its stage then has threads of its own,
+    /// beside the CPU workers, unless the flow file says otherwise. `has_needs` tells whether the stage's units need a
+    /// resource. Such a need bounds the number of units that run at once.
     fn blocking(&self, has_needs: bool) -> bool {
         let _ = has_needs;
         false
     }
 
-    /// Whether a second run on the same unit does no harm. The flow file can override this.
+    /// Whether it is harmless to run the op a second time on the same unit. The flow file can override this.
     fn idempotent(&self) -> bool {
         false
     }
 
-    /// Opens a unit as its pieces. A stage that [splits](OpSpec::Split) calls this instead of `run`.
+    /// Opens the payload of a unit and returns an iterator over its pieces. A stage that [splits](OpSpec::Split) calls
+    /// this instead of `run`.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -98,11 +98,11 @@ pub(crate) trait Op: Send + Sync {
         unreachable!("no other op splits")
     }
 
-    /// Called once, after the last unit. Returns the fate of the file that the op has gathered over the run, if it
-    /// gathers one.
+    /// Called once, after the last unit. Returns the fate of the file that the op has gathered over the run, if there
+    /// is such a file.
     ///
     /// # Errors
-    /// The file could not be put in place.
+    /// The file could not be given its name.
     fn finish(&self, end: &RunEnd<'_>) -> Result<Option<Gathered>, Failure> {
         let _ = end;
         Ok(None)
@@ -125,14 +125,14 @@ impl OpError {
     }
 }
 
-/// The facts about a flow and a stage that ops depend on.
+/// The properties of the flow and of the stage that an op depends on.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'a> {
-    /// The largest payload that an op brings into memory if it can also stream it.
+    /// The maximum size of a payload in memory. An op that can stream its payload streams a larger one.
     pub most_in_memory: u64,
-    /// The number of files that an op may keep open if its path differs from unit to unit.
+    /// The number of files that an op may keep open, for a path that differs from unit to unit.
     pub open_lists: usize,
-    /// The number of attempts that the stage gives a unit.
+    /// The maximum number of attempts for a unit in the stage.
     pub attempts: u32,
     /// Whether the stage's units run on fibers.
     pub fibers: bool,

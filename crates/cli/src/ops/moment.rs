@@ -1,4 +1,4 @@
-//! A moment named by a text: a date of ISO 8601, with or without a time of day.
+//! A moment parsed from a text: an ISO 8601 date, with or without a time of day.
 
 use std::cmp::Ordering;
 
@@ -10,12 +10,12 @@ use time::{Date, OffsetDateTime, PrimitiveDateTime};
 pub(crate) struct Moment(OffsetDateTime);
 
 impl Moment {
-    /// The moment named by a text; white space around the text is ignored. A date without a time means its first
-    /// moment, and a time without an offset is in UTC.
+    /// Parses a moment. White space around the text is ignored. A date without a time means the start of that day, and
+    /// a time without an offset is in UTC.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?.trim();
-        // RFC 3339 allows a space between date and time. The parsers accept any other character there as well, so only
-        // a space is replaced.
+        // The parsers below accept any character between date and time. Here only `T` and a space are valid there, as
+        // in RFC 3339.
         let text = match text.get(10..11) {
             Some(" ") => text.replacen(' ', "T", 1),
             Some("T" | "t") | None => text.to_owned(),
@@ -31,7 +31,7 @@ impl Moment {
         moment.ok().filter(has_offset).map(Self)
     }
 
-    /// Whether this moment is before, at or after the other, whatever their offsets from UTC.
+    /// Compares two moments, whatever their offsets from UTC.
     pub(crate) fn cmp(self, other: Self) -> Ordering {
         self.0.unix_timestamp_nanos().cmp(&other.0.unix_timestamp_nanos())
     }

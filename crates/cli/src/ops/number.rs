@@ -6,7 +6,7 @@ use std::fmt;
 /// A number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Number {
-    /// A whole number, written without fraction and exponent.
+    /// A whole number, written without a fraction or an exponent.
     Whole(i128),
     /// Any other finite number.
     Real(f64),
@@ -24,7 +24,7 @@ impl Number {
         text.parse().ok().filter(|real: &f64| is_decimal && real.is_finite()).map(Self::Real)
     }
 
-    /// The order of the two numbers. A whole and a real number are compared with the precision of a double.
+    /// The order of two numbers. A whole number and a real number are compared with the precision of a double.
     pub(crate) fn cmp(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Whole(one), Self::Whole(other)) => one.cmp(&other),
@@ -40,7 +40,8 @@ impl Number {
         }
     }
 
-    /// The number divided by a count, with the precision of a double; a whole result is a whole number.
+    /// The number divided by a count, with the precision of a double. A result without a fraction becomes a whole
+    /// number.
     #[expect(clippy::cast_precision_loss, reason = "documented")]
     pub(crate) fn over(self, count: u64) -> Self {
         match self {
@@ -53,7 +54,7 @@ impl Number {
 
     #[expect(clippy::cast_precision_loss, reason = "documented")]
     fn as_real(self) -> f64 {
-        // `-0.0` is zero.
+        // The addition turns `-0.0` into `0.0`.
         0.0 + match self {
             Self::Whole(whole) => whole as f64,
             Self::Real(real) => real,

@@ -1,9 +1,9 @@
 //! Keeps an op from running twice in succession on the same unit.
 //!
-//! The engine may run a unit a second time in a stage after the op has succeeded: if it succeeded too late for the
-//! stage's time limit, or if the result had to wait for memory. Most ops change the record in place, and it would be
-//! wrong to compress a payload twice, or to fail because the file that was just written exists. So a record remembers
-//! which op changed it last.
+//! The engine may run a unit a second time in a stage although the op has succeeded: because the op exceeded the
+//! stage's time limit, or because its result had to wait for memory. But most ops change the record in place. A second
+//! run would compress a payload twice, or fail because the file that was just written exists. So a record stores the
+//! number of the op that changed it last.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,7 +15,7 @@ use crate::record::Record;
 /// See the [module](self).
 pub(super) struct Once {
     op: Box<dyn Op>,
-    /// Never 0, which is the value in records that no op has changed.
+    /// The op's number. It is never 0: a record that no op has changed has 0 there.
     number: u32,
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use crate::ops::one_stage::{run, run_within};
     use crate::record::Record;
 
-    /// Doubles the payload, slowly.
+    /// An op that doubles the payload, and takes this long.
     struct Double(Duration);
 
     impl Op for Double {

@@ -1,4 +1,4 @@
-//! Test support: a flow of one stage, so that ops are tested with the engine's own context.
+//! Test support: a flow of one stage, so that tests run ops with a real context of the engine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) fn run_all(op: impl IntoOp, records: impl Iterator<Item = Record> + S
     drive(op, records, Limits::default())
 }
 
-/// The limits of the flow, and whether its stage runs on threads or on fibers.
+/// The limits of the flow, and whether the stage runs on fibers.
 #[derive(Default)]
 struct Limits {
     memory: Option<u64>,
@@ -83,9 +83,9 @@ fn drive(
     Ok(retired)
 }
 
-/// An op, shared or not.
+/// An op, or an op in an `Arc`.
 pub(crate) trait IntoOp {
-    /// The op, in the form that the flow's workers share.
+    /// The op in an `Arc`, which the flow's workers share.
     fn into_op(self) -> Arc<dyn Op>;
 }
 

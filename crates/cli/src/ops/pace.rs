@@ -8,10 +8,11 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The maximum number of steps between two checks.
 const MAX_STEPS: u64 = 4096;
 
-/// The sizes of batches of steps. Each follows from the time that the previous batch took.
+/// Chooses the number of steps in each batch from the time that the previous batch took.
 ///
-/// A batch has at most twice as many steps as the previous one, so cheap first steps do not lead to a long batch. It
-/// may have far fewer, and grows again within a few batches: a delay with another cause has no lasting effect.
+/// A batch has at most twice as many steps as the previous batch, so cheap first steps do not lead to a long batch.
+/// After a long batch, the next one may be far smaller. If the delay had another cause, the size recovers within a few
+/// batches.
 pub(super) struct Pace {
     steps: u64,
     began: Instant,
@@ -23,7 +24,7 @@ impl Pace {
         Self { steps: 1, began: Instant::now() }
     }
 
-    /// Ends a batch. Returns the steps of the next one.
+    /// Ends a batch. Returns the number of steps in the next batch.
     pub(super) fn next(&mut self) -> u64 {
         let now = Instant::now();
         self.steps = after(self.steps, now - self.began);
@@ -32,7 +33,7 @@ impl Pace {
     }
 }
 
-/// Returns the steps after a batch of `steps` that took this time.
+/// Returns the number of steps in the batch after one of `steps` steps that took this time.
 fn after(steps: u64, took: Duration) -> u64 {
     let fit = u128::from(steps) * LOOK.as_nanos() / took.as_nanos().max(1);
     u64::try_from(fit).unwrap_or(MAX_STEPS).clamp(1, (2 * steps).min(MAX_STEPS))

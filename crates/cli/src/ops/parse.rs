@@ -12,21 +12,22 @@ use crate::file::model::ParseFormat;
 use crate::json_member::{Members, most_bytes};
 use crate::record::Record;
 
-/// The longest text whose members are read without a prior grant of memory; they are counted afterwards.
+/// The longest text whose members are read without a prior grant of memory. Memory for these members is granted
+/// afterwards.
 const LITTLE: usize = 16 << 10;
 
-/// The number of bytes from the start of a text that a failure shows.
+/// The number of bytes of a text that a failure's message shows.
 const SHOWN: usize = 80;
 
 /// See the [module](self).
 pub(super) struct Parse {
-    /// For a text that is not JSON.
+    /// The expression, if the text is not JSON.
     expression: Option<Expression>,
 }
 
 /// A regular expression with named groups.
 struct Expression {
-    /// Distinguishes it from the other expressions of the process.
+    /// Distinguishes this expression from the others of the process.
     id: u64,
     regex: Regex,
     /// The named groups, with their numbers.
@@ -34,8 +35,8 @@ struct Expression {
 }
 
 thread_local! {
-    /// The expression that the thread matched last, by its id, with memory for the next match. The thread has its own
-    /// copy of the expression, so a match takes no lock.
+    /// The expression that the thread matched last, with its id and with memory for the next match. Each thread has its
+    /// own copy of the expression, so a match needs no lock.
     static LAST: RefCell<Option<(u64, Regex, CaptureLocations)>> = const { RefCell::new(None) };
 }
 
@@ -48,7 +49,7 @@ impl Parse {
         Self { expression }
     }
 
-    /// The maximum number of bytes that the members of a text take.
+    /// The maximum number of bytes that the members of a text occupy.
     fn most_bytes(&self, text: usize) -> usize {
         match &self.expression {
             None => most_bytes(text),
@@ -92,7 +93,7 @@ impl Expression {
         Self { id: NEXT.fetch_add(1, Ordering::Relaxed), regex, names }
     }
 
-    /// The matches of the named groups; a group that takes no part in the match has none.
+    /// The texts that the named groups matched. A group that takes no part in the match is omitted.
     fn groups(&self, text: &[u8]) -> Result<Members, String> {
         LAST.with_borrow_mut(|last| {
             let (_, regex, found) = match last {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use millstream_command::program::LOOK;
 use millstream_flow::{Cx, Failure};
 
-/// Tells whether to go on waiting.
+/// Decides whether a caller may go on waiting.
 pub(crate) trait Patience {
-    /// The longest pause until the next call.
+    /// The longest pause before the caller must call this again.
     ///
     /// # Errors
-    /// The reason why the wait is over.
+    /// The wait is over, for this reason.
     fn left(&self) -> Result<Duration, Failure>;
 }
 

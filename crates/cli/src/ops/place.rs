@@ -1,12 +1,12 @@
 //! Files that appear complete or not at all.
 //!
-//! A [`Placing`] is a file under a temporary name in the folder of its target. [`Placing::put`] renames it to the
-//! target; dropped before that, it is removed. A reader of the target sees either the former content or the whole new
-//! content, never a part, whatever happens to this process. Data is not forced to the disk: after a loss of power, the
-//! remaining content depends on the file system.
+//! A [`Placing`] is a file under a temporary name in the folder of its target. [`Placing::put`] renames that file to
+//! the target. If the `Placing` is dropped first, the file is removed. A reader of the target sees either the old
+//! content or the whole new content, whatever happens to this process. Data is not forced to the disk: after a loss of
+//! power, the content of the file depends on the file system.
 //!
-//! The temporary name is short and unique to the process: even a target whose name has the maximum length can have one.
-//! If the process is killed, the next run removes the file ([`leftovers`]).
+//! The temporary name is unique to the process. It is short, so the target's name may have the maximum length. If the
+//! process is killed, the next run removes the file ([`leftovers`]).
 
 use std::fs::File;
 use std::io;
@@ -24,12 +24,12 @@ use crate::leftovers;
 /// behind.
 const MAX_NAMES: u32 = 100;
 
-/// The treatment of a target that exists.
+/// How [`Placing::put`] treats a target that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Existing {
     /// The target is kept, and [`Placing::put`] fails with [`io::ErrorKind::AlreadyExists`].
     Keep,
-    /// It is replaced.
+    /// The target is replaced.
     Replace,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Placing {
     temporary: PathBuf,
     target: PathBuf,
     put: bool,
-    /// The entry in the list of temporary files, dropped once the file has its name or is gone.
+    /// The entry in the list of temporary files. It is dropped once the file has its name or no longer exists.
     listed: Option<leftovers::Entry>,
 }
 
@@ -47,12 +47,12 @@ impl Placing {
     /// Creates the temporary file, and the target's parent folders when they are missing.
     ///
     /// # Errors
-    /// The target names a folder, or the file system refuses.
+    /// The target names a folder, or the file system reports an error.
     pub(crate) fn create(target: PathBuf) -> io::Result<(Self, File)> {
         Self::create_with(target, 0o666)
     }
 
-    /// As [`create`](Self::create), with these permissions, masked as usual.
+    /// As [`create`](Self::create), with these permissions, reduced by the process's umask.
     pub(crate) fn create_with(target: PathBuf, permissions: u32) -> io::Result<(Self, File)> {
         if target.as_os_str().as_encoded_bytes().ends_with(b"/") || target.file_name().is_none() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
@@ -64,8 +64,8 @@ impl Placing {
             match File::options().write(true).create_new(true).mode(permissions).open(&temporary) {
                 Ok(file) => return Ok((Self { temporary, target, put: false, listed: Some(listed) }, file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !made_parents => {
-                    // Most folders exist when a file is written, and a check beforehand would cost a system call for
-                    // every file.
+                    // The folder usually exists, so it is created only after a failure. A check beforehand would cost a
+                    // system call per file.
                     std::fs::create_dir_all(parent_of(&target))?;
                     made_parents = true;
                 }
@@ -87,7 +87,7 @@ impl Placing {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// The target exists and must be kept, or the file system refuses. The temporary file is then removed.
+    /// The target exists and must be kept, or the file system reports an error. The temporary file is then removed.
     pub(crate) fn put(mut self, existing: Existing) -> io::Result<()> {
         self.rename(existing)
     }
@@ -111,12 +111,12 @@ impl Placing {
         &self.temporary
     }
 
-    /// Gives the file its name. An existing file of that name is renamed to `earlier`, in the same folder, and replaces
-    /// any file there. At every moment, the target's name leads to one of the two files, and the earlier file has a
-    /// name. Returns whether there was an earlier file.
+    /// Gives the file its name. An existing target is renamed to `earlier`, in the same folder, and replaces any file
+    /// of that name. The target's name leads to the old or the new file at every moment, and the old file always has a
+    /// name. Returns whether there was an existing target.
     ///
     /// # Errors
-    /// The file system refuses; the target is unchanged, and the file may be given another name.
+    /// The file system reports an error. The target is unchanged, and another call may give the file another name.
     pub(super) fn put_keeping(&mut self, earlier: &Path) -> io::Result<bool> {
         let existed = name_also(&self.target, earlier)?;
         self.rename(Existing::Replace).map(|()| existed)
@@ -125,7 +125,7 @@ impl Placing {
     /// Gives the file a name other than its intended one, in the same folder; an existing file is replaced.
     ///
     /// # Errors
-    /// The file system refuses; the file may be given yet another name.
+    /// The file system reports an error. Another call may give the file yet another name.
     pub(super) fn put_as(&mut self, target: PathBuf) -> io::Result<()> {
         self.target = target;
         self.rename(Existing::Replace)
@@ -137,8 +137,8 @@ impl Drop for Placing {
         if !self.put
             && std::fs::remove_file(&self.temporary).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
         {
-            // The file could not be removed. Only the failure that led here is reported; the name stays listed, and the
-            // end of the run and the next run try again to remove the file.
+            // The file could not be removed. This error is not reported. The name stays in the list, so the end of the
+            // run and the next run try again to remove the file.
             std::mem::forget(self.listed.take());
         }
     }
@@ -149,22 +149,22 @@ impl Drop for Placing {
 /// # Errors
 /// The errors of the file system; the file is closed in any case.
 pub(super) fn close(file: File) -> io::Result<()> {
-    // SAFETY: the descriptor is this function's own, and is not used again: Linux has closed it whatever the answer.
+    // SAFETY: this function owns the descriptor and does not use it again. Linux closes it even if `close` fails.
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Gives the file at `path` the name `other` as well, and replaces any file of that name; returns whether there is a
-/// file at `path`. If the file system has no hard links, the file loses its first name.
+/// Adds the name `other` to the file at `path`, and replaces any file of that name. Returns whether there is a file at
+/// `path`. If the file system has no hard links, the file is renamed instead.
 fn name_also(path: &Path, other: &Path) -> io::Result<bool> {
     let between = path.with_file_name(temporary::name());
     let _listed = leftovers::note(&between);
     match rustix::fs::linkat(CWD, path, CWD, &between, AtFlags::empty()) {
         Ok(()) => {
             let renamed = std::fs::rename(&between, other);
-            // A rename between two names of the same file leaves both names.
+            // A rename between two names of the same file has no effect, so the name `between` may still exist.
             let _ = std::fs::remove_file(&between);
             renamed.map(|()| true)
         }
@@ -183,9 +183,9 @@ fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Renames without replacing. On file systems that cannot do this in one step, a hard link is made and the first name
-/// removed. Without hard links, the existence of the target is checked first, and another process can create it in
-/// between.
+/// Renames without replacing. If the file system cannot do this in one step, a hard link is made and the first name is
+/// removed. Without hard links, the code checks first that the target does not exist, and another process can create
+/// the target before the rename.
 fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
@@ -267,7 +267,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (target, earlier) = (folder.path().join("file"), folder.path().join("file.old"));
         fs::write(&target, "old").unwrap();
-        // The state left by a run that was killed in between.
+        // The state after a run was killed between the hard link and the rename.
         fs::hard_link(&target, &earlier).unwrap();
         let (mut placing, mut file) = Placing::create(target.clone()).unwrap();
         file.write_all(b"new").unwrap();

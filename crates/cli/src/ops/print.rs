@@ -1,4 +1,4 @@
-//! `print`: the payload goes to standard output, whole.
+//! `print`: writes the payload to standard output, without interruption by other outputs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::record::Record;
 
 /// See the [module](self).
 pub(super) struct Print {
-    /// Precedes every line, with a tab.
+    /// The text before each line; a tab follows the text.
     tag: Option<Template>,
     ordered: bool,
     printer: Arc<Printer>,

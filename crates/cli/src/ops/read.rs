@@ -1,11 +1,11 @@
-//! `read`: a file becomes the payload.
+//! `read`: reads a file into the payload.
 //!
-//! The size comes from the open file. A file larger than its share of the byte budget stays a file, which later stages
-//! read a piece at a time ([`payload`](crate::payload)). For any other file, memory is granted before a byte is read,
-//! and the buffer is exactly as large as the file. A file may turn out longer, because it grew or because the file
-//! system does not know its size, as in `/proc`. The rest is then read in steps, up to a limit, and memory is granted
-//! before each step. A shorter file gives a shorter payload. [`regular`](crate::regular) says which files are opened at
-//! all.
+//! A file larger than its share of the byte budget is not read here: later stages read it a piece at a time
+//! ([`payload`](crate::payload)). For any other file, memory for the size of the open file is granted before a byte is
+//! read, and the buffer is exactly that large. A file may turn out longer, because it grew or because the file system
+//! does not know its size, as in `/proc`. The rest is then read in steps, up to a limit, and memory is granted before
+//! each step. If a file turns out shorter, so is the payload. [`regular`](crate::regular) says which files are opened
+//! at all.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -22,8 +22,8 @@ use crate::file::template::{Field, Template};
 use crate::payload::{Payload, Stream};
 use crate::record::Record;
 
-/// The maximum number of bytes that a file may have beyond its size, unless the byte budget sets a lower limit: some
-/// files of the kernel have size 0 and no end.
+/// The maximum number of bytes beyond a file's stated size, unless the byte budget sets a lower limit. Some files of
+/// the kernel state a size of 0 and never end.
 const MAX_GROWTH: u64 = 64 << 20;
 
 /// The maximum number of bytes read between two checks of the time limit and of cancellation.
@@ -32,7 +32,7 @@ const STEP: usize = 8 << 20;
 /// See the [module](self).
 pub(super) struct Read {
     path: PathTemplate,
-    /// The path is the unit's own.
+    /// Whether the path is that of the unit's own file.
     own: bool,
     limit: Limit,
     most_in_memory: u64,
@@ -50,7 +50,7 @@ impl Read {
         let (file, found) = record.open(path).map_err(failed)?;
         let size = found.len();
         self.limit.admit(size, size, path)?;
-        // Until the read has succeeded, the record keeps its previous payload, which counts as well.
+        // Until the read has succeeded, the record still has its previous payload, which also counts.
         let held = record.held();
         if size > self.most_in_memory {
             cx.reserve(held + self.most_in_memory)?;
@@ -108,8 +108,8 @@ fn read_all(file: &File, size: u64, limit: Limit, held: u64, path: &Path, cx: &m
     read_on(file, payload, limit, held, path, cx)
 }
 
-/// Reads the bytes that a file has beyond its size. There are almost never any; that is determined without growing the
-/// buffer.
+/// Reads the bytes beyond a file's stated size. Usually there are none, so the first read uses a small buffer of its
+/// own.
 fn read_on(
     file: &File,
     mut payload: Vec<u8>,
@@ -140,12 +140,12 @@ fn read_on(
 #[derive(Clone, Copy)]
 struct Limit {
     max_bytes: Option<u64>,
-    /// The limit on the bytes beyond the file's own size.
+    /// The maximum number of bytes beyond the file's stated size.
     max_growth: u64,
 }
 
 impl Limit {
-    /// Refuses `bytes` of a file whose own size is `size`, if that is too much.
+    /// Fails if `bytes` is too much for a file whose stated size is `size`.
     fn admit(self, bytes: u64, size: u64, path: &Path) -> Result<(), Failure> {
         let path = path.display();
         match self.max_bytes {
@@ -288,7 +288,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let file = fs::File::create(&path).unwrap();
-        // A file with the size that the file system gives, up to the largest possible size.
+        // A sparse file, as large as the file system allows.
         let size = (40..=63).rev().map(|log| (1_u64 << log) - 1).find(|size| file.set_len(*size).is_ok()).unwrap();
         let read = Read::new(&Template::of(Field::Path), Some(1 << 39), 1 << 20);
         let error = run(read, file_record(&path, 1 << 20)).unwrap_err();

@@ -1,13 +1,13 @@
-//! Templates that name files, rendered so that data cannot lead out of the folder that the flow's author named.
+//! Templates for paths of files. Data in such a path cannot lead out of the folder that the flow's author named.
 //!
-//! In `path = "out/{name}"`, the author determines `out/`, and a URL, a line or a JSON member determines the rest. A
-//! rest such as `../../.ssh/authorized_keys`, or `/etc/passwd` if the template starts with the field, would leave the
-//! folder that the author means. So a component `..` to which data contributes is refused, and so is a path that is
-//! absolute because of data. `{path}` and `{dir}` at the very start are the exception: they *are* a path, the unit's
-//! own, and the author intends to write beside it or to read from it. Elsewhere they are data like any other field. The
-//! path of a file in an archive, and a line of a unit that was split, are always data.
+//! In `path = "out/{name}"`, the author chooses `out/`, and data such as a URL, a line or a JSON member supplies the
+//! name. A name such as `../../.ssh/authorized_keys` would leave the author's folder, and so would `/etc/passwd` if the
+//! template started with the field. So a component `..` with any character from data is refused, and so is a path that
+//! is absolute because of data. There is one exception: `{path}` and `{dir}` at the very start of a template are the
+//! path of the unit's own file, and the author means that file or its folder. Elsewhere these two fields are data, like
+//! any other field. The path of a file in an archive and a line of a split unit are always data.
 //!
-//! The check is on the text: a symbolic link that is already in the author's folder is followed as usual.
+//! Only the text of a path is checked: a symbolic link in the author's folder is followed as usual.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -33,8 +33,8 @@ impl PathTemplate {
     /// The path for one unit.
     ///
     /// # Errors
-    /// A field without a value, an empty path, a NUL byte, or data that would leave the author's folder; all of these
-    /// are permanent.
+    /// A field has no value, the path is empty or contains a NUL byte, or data would leave the author's folder. All
+    /// these failures are permanent.
     pub(super) fn render(&self, record: &Record) -> Result<PathBuf, Failure> {
         let mut path = Vec::with_capacity(128);
         let mut starts_with_data = false;
@@ -64,11 +64,11 @@ impl PathTemplate {
         Ok(PathBuf::from(OsString::from_vec(path)))
     }
 
-    /// The path of a file that will be made for one unit.
+    /// The path of a file that will be created for one unit.
     ///
     /// # Errors
-    /// The errors of [`render`](Self::render), and that the path names a folder: its last component is empty, as that
-    /// of `out/{line}` is for an empty line.
+    /// The errors of [`render`](Self::render). In addition, the last component of the path is empty, as in `out/{line}`
+    /// for an empty line, so the path names a folder.
     pub(super) fn render_file(&self, record: &Record) -> Result<PathBuf, Failure> {
         let path = self.render(record)?;
         let bytes = path.as_os_str().as_bytes();
@@ -79,13 +79,13 @@ impl PathTemplate {
         }
     }
 
-    /// The path, when it is the same for every unit.
+    /// The path, if it is the same for every unit.
     pub(super) fn constant(&self) -> Option<PathBuf> {
         self.template.constant().map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
     }
 
-    /// Whether a field's data contributes to these bytes of the rendered path. This renders the path again, but only
-    /// paths with `..` need it.
+    /// Whether any of these bytes of the rendered path come from data. The path is rendered again to find out, but only
+    /// if it contains `..`.
     fn has_data_in(&self, record: &Record, bytes: &Range<usize>) -> Result<bool, Failure> {
         let mut found = false;
         self.template.render_marked(record, &mut Vec::new(), |field, range| {
@@ -99,14 +99,14 @@ impl PathTemplate {
     }
 }
 
-/// Whether the field's value is data, rather than the unit's own path at the template's very start. An empty field
-/// counts as data, since the text after it becomes the start.
+/// Whether the field's value is data, rather than the unit's own path at the very start of the template. An empty value
+/// counts as data, because the path then starts with the text after the field.
 fn is_data(field: &Field, range: &Range<usize>, record: &Record) -> bool {
     let own_path = range.start == 0 && !range.is_empty() && record.is_own_path(field);
     !own_path
 }
 
-/// The path to which `template` expands for one unit.
+/// The path that `template` gives for one unit.
 ///
 /// # Errors
 /// See [`PathTemplate::render`].

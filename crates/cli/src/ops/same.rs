@@ -1,6 +1,7 @@
-//! Whether a file has the content of a payload, perhaps compressed.
+//! Compares the content of a file with a payload. The file may be compressed.
 //!
-//! The file is read and decompressed once, a piece at a time; a file of a different length is not even read.
+//! The file is read and decompressed once, a piece at a time. An uncompressed file of a different length is not even
+//! read.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -19,17 +20,17 @@ use crate::regular;
 const ONE_CALL: usize = 2 << 20;
 
 thread_local! {
-    /// The decompressor, made once per thread because it costs more than a small file's decompression, with buffers for
-    /// the file's bytes and their content.
+    /// The decompressor, with buffers for a file's bytes and for their content. It is created once per thread, because
+    /// its creation takes longer than the decompression of a small file.
     static WORKSHOP: RefCell<(DCtx<'static>, Vec<u8>, Vec<u8>)> =
         RefCell::new((DCtx::create(), Vec::new(), Vec::new()));
 }
 
-/// Whether there is a regular file at `path` with the payload's content; with `zstd`, its decompressed content is
-/// compared. A damaged file counts as different.
+/// Whether there is a regular file at `path` with the payload's content. With `zstd`, the decompressed content of the
+/// file is compared. A damaged file counts as different.
 ///
 /// # Errors
-/// The file exists but cannot be read, or the payload cannot be made.
+/// The file exists but cannot be read, or the payload cannot be computed.
 pub(super) fn has_content(path: &Path, zstd: bool, payload: &Payload, cx: &Cx<'_>) -> Result<bool, Failure> {
     let failed = |error: &io::Error| io_failure("compare with", path, error);
     let (file, found) = match regular::open(path) {
@@ -58,7 +59,7 @@ pub(super) fn has_content(path: &Path, zstd: bool, payload: &Payload, cx: &Cx<'_
     is_made_of(decoder, payload, cx, |_| Ok(()))
 }
 
-/// Whether the file is one frame of this content; `None` if the frame does not state the size of its content.
+/// Whether the file is a single frame with this content; `None` if the frame does not state the size of its content.
 fn in_one_call(file: &File, content: &[u8]) -> io::Result<Option<bool>> {
     WORKSHOP.with_borrow_mut(|(context, packed, unpacked)| {
         packed.clear();
@@ -97,7 +98,7 @@ fn is_made_of(
             };
             if !same {
                 differs = Some(Ok(()));
-                // Ends the pass early, with an error that is ignored.
+                // This error only ends the reading of the payload early, and is ignored.
                 return Err(Failure::msg("the contents differ"));
             }
         }

@@ -1,4 +1,4 @@
-//! `set`: gives the payload or fields values that are made from other fields.
+//! `set`: sets the payload or fields to values computed from other fields.
 
 use millstream_flow::{Cx, Failure};
 
@@ -21,7 +21,7 @@ impl Set {
 impl Op for Set {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let render = |template: &Template| template.render(record).map_err(|error| Failure::from(error).to_permanent());
-        // All values are computed before any is set, from the unit as it arrived.
+        // All values are computed from the unit as it arrived, before any field is set.
         let mut values = Vec::with_capacity(self.fields.len());
         for (name, template) in &self.fields {
             values.push((name.clone(), render(template)?));

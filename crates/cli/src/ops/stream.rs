@@ -1,8 +1,8 @@
-//! `stream`: a program of streams computes a new payload from the payload's values.
+//! `stream`: a program in the language of streams computes a new payload from the values in the payload.
 //!
-//! The program reads the payload while it computes, so memory holds only the result and the values that the program
-//! buffers, within proven bounds. It has no access to files. The clocks of the program are checked together with the
-//! flow file.
+//! The program reads the payload while it computes. So only two things are in memory: the result, and the values that
+//! the program buffers, whose number has a proven bound. The program has no access to files. The clocks of the program
+//! are checked when the flow file is checked.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use super::{Op, growing};
 use crate::payload;
 use crate::record::Record;
 
-/// The number of bytes that a result is granted at first; it doubles from there.
+/// The memory that is first granted for a result. Each later grant is twice the previous one.
 const FIRST: u64 = 64 << 10;
 
 /// See the [module](self).
@@ -29,7 +29,7 @@ pub(super) struct Stream {
 /// Checks a program without running it.
 ///
 /// # Errors
-/// The text is not a program, or its buffers have no bounds.
+/// The text is not a program, or the program's buffers have no bound.
 pub(crate) fn check(expression: &str) -> Result<(), Problem> {
     Checked::new(expression).map(drop)
 }
@@ -37,7 +37,7 @@ pub(crate) fn check(expression: &str) -> Result<(), Problem> {
 /// The error that ended the reading of the payload, if one did.
 type Unread = Rc<RefCell<Option<io::Error>>>;
 
-/// A reader of the payload that keeps its error.
+/// A reader of the payload that saves its error in an [`Unread`].
 struct Watched<R> {
     reader: R,
     unread: Unread,
@@ -54,7 +54,7 @@ impl<R: Read> Read for Watched<R> {
 }
 
 impl Stream {
-    /// Compiles a program that has been checked with the flow file.
+    /// Compiles a program that was checked with the flow file.
     pub(super) fn new(expression: &str, max_bytes: u64) -> Self {
         let program = Checked::new(expression).expect("the flow file's check accepts the program");
         Self { program, max_bytes }
@@ -65,8 +65,8 @@ impl Stream {
         self.program.run(move || Ok(Box::new(Watched { reader: payload.reader()?, unread: Rc::clone(&unread) })))
     }
 
-    /// Runs the program to its end; returns its values, each on a line. `held` is the number of bytes that the unit
-    /// holds meanwhile.
+    /// Runs the program to its end. Returns the program's values, one per line. `held` is the number of bytes that the
+    /// unit occupies in addition to the result.
     fn result(
         &self,
         mut running: Running<Value>,
@@ -189,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_program_with_long_steps_stops_near_its_time_limit() {
-        // Each step takes some milliseconds, after a million short ones; 4,096 of them take longer than the patience.
+        // After a million short steps, each step takes some milliseconds. 4,096 such steps take longer than the time
+        // limit.
         let long = Stream::new("reduce(window(numbers(1, 9000000000000000000), 1048576, 1), 0, acc)", MAX);
         let began = Instant::now();
         let error = run_within(long, Record::holding("x"), Duration::from_millis(50)).unwrap_err();

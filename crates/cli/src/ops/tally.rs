@@ -1,8 +1,8 @@
 //! A tally: an open group of which only a number is kept.
 //!
-//! Groups with many keys are scattered over the memory, and each member has to reach its own. So a tally is as small as
-//! possible. A tally becomes a full group when it is closed, or when more than a number must be kept of a member that
-//! joins.
+//! With many keys, the groups are scattered over memory, and nearly every member reaches a group that is not in the
+//! cache. So a tally is as small as possible. A tally becomes a full group when it is closed, or when a member joins of
+//! which more than a number must be kept.
 
 use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
 use crate::group::Group;
@@ -12,7 +12,7 @@ use crate::record::Record;
 /// A group that members join.
 #[derive(Debug, Default)]
 pub(crate) enum Joined {
-    /// No member has come.
+    /// The group has no member yet.
     #[default]
     Nothing,
     /// Only a number is kept.
@@ -27,18 +27,19 @@ pub(crate) struct Tally {
     key: Option<Box<[u8]>>,
     count: u64,
     number: Option<(Fold, Number)>,
-    /// The permissions that all its members have.
+    /// The permissions of the members' files, if all members have the same.
     mode: Option<u32>,
 }
 
 impl Tally {
-    /// Whether a unit can begin a tally: nothing of the unit is needed later, except the number that it adds to a fold.
+    /// Whether a unit can be the first member of a tally: nothing of the unit is needed later, except the number that
+    /// it adds.
     pub(crate) fn may_begin(first: &Record, spec: &GatherSpec) -> bool {
         let reduces = matches!(spec.reduce, Reduce::Count | Reduce::Number(_));
         reduces && spec.by != GatherBy::Parent && Self::takes(first) && first.place.is_none() && !first.is_piece()
     }
 
-    /// Whether a unit can join a tally that has members: it must not belong to a dead letter of an earlier run.
+    /// Whether a unit can join a tally that has members: the unit must not come from a dead letter of an earlier run.
     pub(crate) fn takes(member: &Record) -> bool {
         member.letters().next().is_none()
     }
@@ -62,17 +63,17 @@ impl Tally {
         Ok(())
     }
 
-    /// Whether its key is empty.
+    /// Whether the tally has a key and that key is empty.
     pub(crate) fn has_empty_key(&self) -> bool {
         self.key.as_deref().is_some_and(<[u8]>::is_empty)
     }
 
-    /// The bytes that it will weigh as a group.
+    /// The weight of the full group that the tally can become.
     pub(crate) fn weight(&self) -> u64 {
         Group::weight_of(self.key.as_deref())
     }
 
-    /// Turns it into a full group.
+    /// Turns the tally into a full group.
     pub(crate) fn into_group(self) -> Record {
         let Self { key, count, number, mode } = self;
         Record::of_tally(Group::of_tally(key.map(Vec::from), count, number), mode)
@@ -80,7 +81,7 @@ impl Tally {
 }
 
 impl Joined {
-    /// The group as a record; a tally becomes a full group first.
+    /// The group as a record. A tally becomes a full group first.
     pub(crate) fn record(&mut self) -> &mut Record {
         if !matches!(self, Self::Group(_)) {
             *self = Self::Group(Box::new(std::mem::take(self).into_record()));

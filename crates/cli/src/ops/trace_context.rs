@@ -1,8 +1,8 @@
-//! W3C trace context: programs and requests of a run belong to the trace in whose environment the run was started.
+//! W3C trace context: programs and requests of a run join the trace in the run's environment.
 //!
-//! The variable `TRACEPARENT` holds a trace and the span that started the run. Each attempt gets the same trace with a
-//! span id of its own, so a tracer can distinguish attempts. If the variable is missing or is not a trace context,
-//! nothing is added to programs and requests.
+//! The variable `TRACEPARENT` contains a trace id and the id of the span that started the run. Each attempt gets the
+//! same trace with a span id of its own, so a tracer can distinguish attempts. If the variable is missing or is not a
+//! trace context, nothing is added to programs and requests.
 //!
 //! Source: [Trace Context, level 1](https://www.w3.org/TR/trace-context-1/).
 
@@ -11,19 +11,19 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The name of the variable.
+/// The name of the environment variable.
 pub(super) const VARIABLE: &str = "TRACEPARENT";
-/// The name of the header.
+/// The name of the HTTP header.
 #[cfg(feature = "http")]
 pub(super) const HEADER: &str = "traceparent";
 
 /// The trace of this process.
 static TRACE: LazyLock<Option<Trace>> = LazyLock::new(|| Trace::parse(&env::var(VARIABLE).ok()?));
-/// The source of span ids: keys of the process, and a number.
+/// The keys that make span ids differ between processes. An id is the hash of a number with these keys.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A trace, without its spans.
+/// A trace without a span: its id and its flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Trace {
     id: String,
@@ -38,13 +38,13 @@ impl Trace {
             text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         let is_id = |text: &str, digits: usize| is_hex(text, digits) && text.bytes().any(|byte| byte != b'0');
-        // Later versions begin with these parts and may add more.
+        // Later versions of the format begin with the same parts and may add more.
         let has_version = is_hex(version, 2) && version != "ff" && (version != "00" || parts.next().is_none());
         let is_trace = has_version && is_id(id, 32) && is_id(span, 16) && is_hex(flags, 2);
         is_trace.then(|| Self { id: id.to_owned(), flags: flags.to_owned() })
     }
 
-    /// The context of a span.
+    /// The text of a trace context with this span.
     fn span(&self, span: u64) -> String {
         format!("00-{}-{:016x}-{}", self.id, span.max(1), self.flags)
     }

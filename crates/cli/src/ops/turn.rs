@@ -1,8 +1,8 @@
-//! A value that workers use one at a time, each for the duration of a write to a file.
+//! A value that only one worker uses at a time, each for the duration of a write to a file.
 //!
-//! If a worker held a mutex while a full pipe blocks its write, all waiters would be blocked as well, and neither their
-//! time limits nor an interrupt could reach them. Here a worker takes the value out of the mutex, and the others wait
-//! within the patience of their units.
+//! If a worker held a mutex while a full pipe blocks its write, all other workers that need the value would block in
+//! the mutex, beyond their time limits and in spite of an interrupt. Here a worker takes the value out of the mutex and
+//! puts it back after the write. Meanwhile, the others wait within the [`Patience`] of their units.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct Turn<T> {
 
 #[derive(Debug)]
 struct Line<T> {
-    /// Absent while a worker has it.
+    /// The value; `None` while a worker uses it.
     thing: Option<T>,
     waiting: usize,
 }
@@ -30,7 +30,7 @@ impl<T> Turn<T> {
         Self { line: Mutex::new(Line { thing: Some(thing), waiting: 0 }), back: Condvar::new() }
     }
 
-    /// Takes the value as soon as no other worker has it.
+    /// Waits until no other worker uses the value, and takes it.
     ///
     /// # Errors
     /// The patience has run out.
@@ -47,7 +47,7 @@ impl<T> Turn<T> {
         }
     }
 
-    /// Takes the value if no worker has it.
+    /// Takes the value if no worker uses it.
     pub(crate) fn try_take(&self) -> Option<Taken<'_, T>> {
         let thing = self.line().thing.take()?;
         Some(Taken { thing: Some(thing), turn: self })
@@ -59,10 +59,10 @@ impl<T> Turn<T> {
     }
 }
 
-/// A worker's turn, which ends when this is dropped.
+/// The value while a worker uses it. The drop puts it back.
 #[derive(Debug)]
 pub(crate) struct Taken<'a, T> {
-    /// The value; present until the drop.
+    /// The value; `Some` until the drop.
     thing: Option<T>,
     turn: &'a Turn<T>,
 }

@@ -1,7 +1,7 @@
 //! `unique`: separates the first unit with a text from the later units with the same text.
 //!
-//! For each text, 16 bytes of its BLAKE3 hash are kept, so memory depends on the number of texts rather than on their
-//! length. No computer can process enough units to make a collision of two texts likely.
+//! For each text, 16 bytes of its BLAKE3 hash are stored, so memory depends on the number of texts and not on their
+//! lengths. A run cannot have enough units for a likely collision of two texts.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

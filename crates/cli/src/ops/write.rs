@@ -1,4 +1,4 @@
-//! `write`: the payload becomes a file.
+//! `write`: writes the payload to a file.
 
 use std::fs::Permissions;
 use std::io::{self, Write as _};
@@ -18,11 +18,11 @@ use crate::record::Record;
 pub(super) struct Write {
     path: PathTemplate,
     existing: IfExists,
-    /// The permissions, octal; without them, the new file gets those of the unit's own file.
+    /// The permissions in octal. If they are not given, the new file gets the permissions of the unit's own file.
     mode: Option<Template>,
 }
 
-/// The treatment of a file that exists.
+/// How a file that exists is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfExists {
     Fail,
@@ -44,8 +44,8 @@ impl Write {
 impl Op for Write {
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let path = self.path.render_file(record)?;
-        // This check comes before anything is written, so that a second run over the same input writes nothing. The
-        // decisive check is the rename, which does not replace a file.
+        // A file that exists is detected before anything is written, so that a second run over the same input writes
+        // nothing. The file may also appear later; the rename, which does not replace a file, then fails.
         if self.existing != IfExists::Replace && path.symlink_metadata().is_ok() {
             return self.exists(&path);
         }
@@ -55,7 +55,7 @@ impl Op for Write {
             .map_err(|error| failed(error, &path))?;
         record.payload.each(cx, |piece| file.write_all(piece).map_err(|error| failed(error, &path)))?;
         if let Some(mode) = mode {
-            // Permissions are set last, since a read-only file could not be written.
+            // Permissions are set after the content is written, because a read-only file could not be written.
             file.set_permissions(Permissions::from_mode(mode)).map_err(|error| failed(error, &path))?;
         }
         place::close(file).map_err(|error| failed(error, &path))?;
@@ -73,7 +73,7 @@ impl Op for Write {
 }
 
 impl Write {
-    /// The outcome if the file's name is already taken.
+    /// The outcome if the file already exists.
     fn exists(&self, path: &Path) -> Result<(), Failure> {
         let what = match path.metadata() {
             Ok(found) if found.is_dir() => return Err(is_a_folder(path)),
@@ -103,14 +103,15 @@ fn asked(mode: &Template, record: &Record) -> Result<u32, Failure> {
         .ok_or_else(|| Failure::permanent(format!("`{mode}` is not a file mode: {}", String::from_utf8_lossy(&text))))
 }
 
-/// Parses permissions, octal. Data may not set the bits that make a program run as another user.
+/// Parses permissions in octal. Bits beyond the nine permission bits are dropped, so data cannot make a program run as
+/// another user.
 pub(crate) fn permissions(text: &[u8]) -> Option<u32> {
     let is_octal = (1..=4).contains(&text.len()) && text.iter().all(|byte| (b'0'..=b'7').contains(byte));
     let text = str::from_utf8(text).ok().filter(|_| is_octal)?;
     u32::from_str_radix(text, 8).ok().map(|mode| mode & 0o777)
 }
 
-/// A folder with the file's name neither counts as the file nor can be replaced by it.
+/// The failure for a folder that has the file's name.
 fn is_a_folder(path: &Path) -> Failure {
     Failure::permanent(format!("cannot write {}: it is a folder", path.display()))
 }
@@ -221,7 +222,7 @@ mod tests {
             run(write(folder.path(), true, false), unit).unwrap();
             assert_eq!(mode(&folder.path().join("made")), most & usual, "{source:o}");
 
-            // If no stage has read a file, the permissions come from the unit's own file.
+            // Without a `read` stage, the permissions come from the unit's own file.
             let file = folder.path().join("source");
             fs::write(&file, "").unwrap();
             fs::set_permissions(&file, PermissionsExt::from_mode(source)).unwrap();

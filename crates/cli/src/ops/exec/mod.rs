@@ -1,15 +1,15 @@
 //! `exec`: runs a program for a unit.
 //!
-//! The program gets its argument vector directly rather than through a shell (`shell = true` asks for `/bin/sh -c`),
-//! and runs in a process group of its own. The payload is written to its standard input while its standard output and
-//! error are read, by one thread and one `poll`, so that the two sides cannot deadlock. On a fiber, all waits suspend
-//! it, and a program is started on another thread. Standard output becomes the payload or a file, is printed, or is
-//! left alone; standard error is printed or kept in a file, and its last [`STDERR_TAIL`] bytes go into the failure's
-//! message. The outputs of an attempt that is repeated are discarded.
+//! The program gets its argument vector directly, not through a shell (`shell = true` asks for `/bin/sh -c`), and runs
+//! in a process group of its own. A single thread with a single `poll` writes the payload to standard input and reads
+//! standard output and standard error, so the op and the program cannot deadlock. On a fiber, every wait suspends the
+//! fiber, and the program is started on another thread. Standard output becomes the payload, is written to a file, is
+//! printed, or is not captured. Standard error is printed or written to a file, and its last [`STDERR_TAIL`] bytes
+//! become part of the failure's message. The outputs of an attempt that will be repeated are discarded.
 //!
-//! As with a shell's `$(…)`, the op ends when the program has ended and no process has its output open. When the time
-//! limit passes or the flow is abandoned, the whole group gets SIGTERM and, a moment later, SIGKILL; it is gone when
-//! the op returns. Programs that still run at the end of the run get SIGKILL
+//! As with a shell's `$(…)`, the op ends when the program has exited and no process has its output open. When the time
+//! limit passes or the flow is abandoned, the whole group gets SIGTERM and, a moment later, SIGKILL. When the op
+//! returns, no process of the group remains. Programs that still run at the end of the run get SIGKILL
 //! ([`live::end`](millstream_command::program::live::end)). A descendant that has left the group with `setsid` is not
 //! followed.
 
@@ -46,8 +46,8 @@ use crate::machine::Machine;
 use crate::printer::{self, Output, Printer};
 use crate::record::Record;
 
-/// The pause of a unit whose program would write to a standard output without a reader. It is longer than the run takes
-/// to halt.
+/// The pause of a unit whose program would print while the run's standard output has no reader. The run halts before
+/// the pause ends.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The maximum number of concurrent starts of a stage on fibers: each start occupies a thread.
@@ -66,11 +66,11 @@ pub(super) struct Exec {
     dir: Option<PathTemplate>,
     printer: Arc<Printer>,
     machine: Arc<Machine>,
-    /// The number of attempts that a unit has; the failure of the last one is final.
+    /// The maximum number of attempts for a unit. The failure of the last attempt is final.
     attempts: u32,
-    /// Permits for starts on fibers: one is held while a program is started.
+    /// Permits for starts on fibers. The op holds a permit while it starts a program.
     starts: Option<[Mutex<()>; STARTS]>,
-    /// The index of the next permit.
+    /// The number of starts so far, from which the index of the next permit is computed.
     next_start: AtomicUsize,
     /// The stand-in that runs in place of the program.
     stand_in: Option<Arc<StandInProgram>>,
@@ -78,7 +78,7 @@ pub(super) struct Exec {
 
 /// The program of the stage.
 enum Program {
-    /// A program that was found on the search path before the first unit.
+    /// A program that was found before the first unit.
     Found { name: OsString, path: PathBuf },
     /// A program whose name contains a slash, or differs from unit to unit.
     Named(Template),
@@ -102,7 +102,7 @@ enum Stderr {
 impl Exec {
     pub(super) fn new(spec: &ExecSpec, around: &Surroundings<'_>) -> Result<Self, OpError> {
         let (program, arguments) = if spec.shell && around.stand_ins.is_none() {
-            // `-c`, the script, the name of the script, and then its arguments.
+            // The shell's arguments are `-c`, the script, the name of the script, and then the script's arguments.
             let word = |text| Template::parse(text).map_err(|error| OpError::new(error.message, error.help));
             let mut arguments = vec![word("-c")?];
             arguments.extend(spec.argv.iter().take(1).cloned());
@@ -117,7 +117,7 @@ impl Exec {
                 ));
             };
             match around.stand_ins {
-                // The stand-in gets the script as the flow file has it.
+                // The stand-in gets the script as it is in the flow file.
                 Some(_) if spec.shell => (Program::shell(), spec.argv.clone()),
                 Some(_) => (Program::Named(program.clone()), arguments.to_vec()),
                 None => (Program::new(program)?, arguments.to_vec()),
@@ -161,7 +161,7 @@ impl Exec {
         matches!(self.stdout, Stdout::Print) || matches!(self.stderr, Stderr::Print)
     }
 
-    /// The command for one unit, and its name in messages.
+    /// The command for one unit, and the program's name in messages.
     fn command(&self, record: &Record) -> Result<(Command, OsString), Failure> {
         let render = |template: &Template| match template.render(record) {
             Ok(bytes) => Ok(OsString::from_vec(bytes)),
@@ -240,7 +240,7 @@ impl Op for Exec {
         };
         let held = record.held() + made;
         if made > 0 {
-            // The program has not started, so the unit can still wait for memory.
+            // The program has not been started, so the unit can still wait for memory.
             cx.reserve_first(held)?;
         }
         let input = match self.stdin {
@@ -274,8 +274,8 @@ impl Op for Exec {
             }
         });
         let started = self.start(&mut command).map_err(|error| not_started(&name, &error))?;
-        // The command has a copy of the output file's descriptor. Only the program's copy may remain, or the file would
-        // stay open after the program has closed it.
+        // The command has a copy of the output file's descriptor. Without this drop, the file would stay open after the
+        // program has closed it.
         drop(command);
         let kept = match &self.stderr {
             Stderr::Print => Complaints::All(Vec::new()),
@@ -306,8 +306,8 @@ impl Op for Exec {
         Ok(())
     }
 
-    /// A program does not use the worker's processor time, so its stage may have threads of its own. If no need bounds
-    /// their number, the stage runs on the flow's workers, and there are no more programs at once than workers.
+    /// The op uses little processor time itself, so its stage may have threads of its own if a need bounds their
+    /// number. Otherwise the stage runs on the flow's workers, and no more programs run at once than there are workers.
     fn blocking(&self, has_needs: bool) -> bool {
         has_needs
     }
@@ -318,8 +318,8 @@ impl Program {
         Self::Found { name: "sh".into(), path: "/bin/sh".into() }
     }
 
-    /// The program's name as the first word for a stand-in; none for a script, which the stand-in takes without the
-    /// shell.
+    /// The program's name, which a stand-in gets as its first word. `None` for a script, since its stand-in does not
+    /// get the shell's name.
     fn word<'a>(&self, name: &'a OsStr) -> Option<&'a OsStr> {
         matches!(self, Self::Named(_)).then_some(name)
     }
@@ -333,7 +333,8 @@ impl Program {
                 .map_err(|error| OpError::new(format!("no program `{}`: {error}", name.display()), "check the path"))?;
             return program::check(Path::new(&name)).map(|()| Self::Found { name, path });
         }
-        // The program is looked up once: each folder on the path that lacks it costs a failed system call.
+        // The program is looked up only once, because each folder on the search path without the program costs a failed
+        // system call.
         match find(&name, std::env::var_os("PATH").as_deref()) {
             Some(path) => program::check(&path).map(|()| Self::Found { name, path }),
             None => Err(OpError::new(
@@ -344,9 +345,9 @@ impl Program {
     }
 }
 
-/// The path of a program whose name contains a slash. The name is relative to the folder in which the run began, not to
-/// the program's working folder: otherwise data that names the working folder would also choose the program. A name
-/// without a slash is looked up on the search path.
+/// The path for a program's name. A name with a slash is relative to the folder in which the run began, not to the
+/// program's working folder: otherwise data that chooses the working folder would also choose the program. A name
+/// without a slash is returned as it is, and is later looked up on the search path.
 fn from_here(name: &OsStr) -> io::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') { std::path::absolute(name) } else { Ok(name.into()) }
 }
@@ -356,7 +357,7 @@ fn lines<'a>(items: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     items.flat_map(|item| [item, b"\n"]).collect::<Vec<_>>().concat()
 }
 
-/// A file to which a program writes, and which gets its name when the program has ended.
+/// A file to which a program writes. The file has a temporary name until the program has ended.
 struct OutputFile(Placing);
 
 impl OutputFile {
@@ -372,9 +373,9 @@ impl OutputFile {
         self.0.put(Existing::Replace).map_err(|error| io_failure("write", &path, &error))
     }
 
-    /// The end of the file. It is empty if the file cannot be read: the failure's message then does without it.
+    /// The end of the file, for the failure's message. It is empty if the file cannot be read.
     fn end(&self) -> Tail {
-        // One byte more than a message shows is read, to detect a file that is longer.
+        // One byte more than a message shows is read, to detect a longer file.
         let mut end = vec![0; STDERR_TAIL + 1];
         let read = File::open(self.0.temporary()).and_then(|file| {
             let from = file.metadata()?.len().saturating_sub(end.len() as u64);

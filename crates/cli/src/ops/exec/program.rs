@@ -1,4 +1,4 @@
-//! Checks, before the first unit, that a program can be run.
+//! Checks before the first unit that a program can be run.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -10,10 +10,10 @@ use rustix::fs::{Access, access};
 
 use super::super::OpError;
 
-/// The number of bytes at a program's start that tell its format: as many as the kernel reads.
+/// The number of bytes at the start of a program's file from which its format is recognized. The kernel reads as many.
 const HEAD: u64 = 256;
 
-/// Checks that the kernel can run the file at `path`, as far as that can be known without trying.
+/// Checks that the kernel can probably run the file at `path`, without running it.
 ///
 /// # Errors
 /// The file does not exist, is not a regular file, is not executable, or is a text whose first line names no
@@ -41,7 +41,7 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
         return refuse(format!("{shown} is not executable"), help);
     }
     let mut head = Vec::new();
-    // A program that may be executed but not read is left to the kernel.
+    // If the file may be executed but not read, the check ends here.
     if File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).is_err() {
         return Ok(());
     }
@@ -58,8 +58,8 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
     }
 }
 
-/// The program that a script's first line names. The outer `None` means that the file is not a script; the inner
-/// `None`, that its first line is truncated.
+/// The interpreter that a script's first line names. The outer `None` means that the file is not a script; the inner
+/// `None` means that its first line is truncated.
 fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
     let rest = head.strip_prefix(b"#!")?;
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest).trim_ascii();
@@ -68,7 +68,8 @@ fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
     Some(name.map(|name| Path::new(OsStr::from_bytes(name))))
 }
 
-/// Whether the file is a text. Every binary format that a kernel executes contains bytes that no text contains.
+/// Whether the file is a text. The head of every binary format that a kernel executes contains bytes that no text
+/// contains.
 fn is_text(head: &[u8]) -> bool {
     !head.contains(&0) && !head.starts_with(b"\x7fELF")
 }

@@ -14,8 +14,8 @@ use rustix::io::Errno;
 
 use super::super::growing;
 
-/// The maximum number of reads of standard error after the group was killed. A descendant that has left the group could
-/// write forever.
+/// The maximum number of reads of standard error after the group was killed. Without this limit, a descendant that has
+/// left the group and writes forever would keep the op from ending.
 const LAST_READS: usize = 32;
 
 /// How a program ended.
@@ -36,17 +36,17 @@ pub(super) struct Spoken {
     pub(super) stderr: Complaints,
 }
 
-/// The part of a program's standard error that is kept.
+/// The captured standard error of a program.
 #[derive(Debug)]
 pub(super) enum Complaints {
-    /// The last bytes of it.
+    /// Only the last bytes.
     End(Tail),
-    /// All of it.
+    /// All bytes.
     All(Vec<u8>),
 }
 
 impl Complaints {
-    /// The memory granted for the captured output.
+    /// The memory that was granted for the captured output.
     fn capacity(&self) -> u64 {
         match self {
             Self::End(_) => 0,
@@ -60,7 +60,7 @@ impl Complaints {
         }
     }
 
-    /// The last bytes of it.
+    /// The last bytes of standard error.
     pub(super) fn end(&self) -> Cow<'_, Tail> {
         match self {
             Self::End(end) => Cow::Borrowed(end),
@@ -69,11 +69,11 @@ impl Complaints {
     }
 }
 
-/// Writes `input`, reads the program's outputs and waits for its end. `held` is the number of bytes that the unit holds
-/// already; `kept` takes the part of standard error that is kept.
+/// Writes `input`, reads the program's outputs and waits until the program has ended. `held` is the number of bytes
+/// that the unit occupies already. `kept` decides how much of standard error is captured, and receives it.
 ///
 /// # Errors
-/// No memory was granted for the output, or the operating system failed. The group is gone in this case as well.
+/// No memory was granted for the output, or a system call failed. No process of the group remains then, either.
 pub(super) fn with(
     (mut group, (stdin, stdout, stderr)): (Group, Pipes),
     input: &[u8],
@@ -107,7 +107,7 @@ pub(super) fn with(
     }
 }
 
-/// The command's ends of a program's pipes; `None` if closed or not used.
+/// The op's ends of a program's pipes. An end that is closed or not used is `None`.
 struct Talk<'a> {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
@@ -125,7 +125,7 @@ impl Talk<'_> {
             self.stderr.as_ref().map(AsFd::as_fd),
         ];
         for fd in fds.into_iter().flatten() {
-            // A new pipe has no other flag that this call could change.
+            // A new pipe has no other flag that this call could clear.
             fcntl_setfl(fd, OFlags::NONBLOCK)?;
         }
         Ok(())
@@ -136,13 +136,13 @@ impl Talk<'_> {
         self.stdout.is_none() && self.stderr.is_none() && self.stdin.is_none()
     }
 
-    /// Waits at most this long until a pipe is ready, and serves the ready ones.
+    /// Waits at most this long until a pipe is ready. Then reads from and writes to the ready pipes.
     fn step(&mut self, most: Duration, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let [stdin, stdout, stderr] = self.ready(most)?;
         if !stdin.is_empty() {
             self.tell()?;
         }
-        // An empty pipe without writers needs no read, for which memory would have to be granted.
+        // A read would need a grant of memory. An empty pipe without writers is closed without a read.
         if self.stdout.as_ref().is_some_and(|pipe| has_ended(pipe, stdout)) {
             self.stdout = None;
             growing::trim(&mut self.spoken.stdout);
@@ -172,7 +172,8 @@ impl Talk<'_> {
         Ok(pipes.map(|pipe| pipe.and_then(|_| answers.next()).unwrap_or(PollFlags::empty())))
     }
 
-    /// Writes as much as standard input takes now. A program that does not read all of it is not a failure.
+    /// Writes as much to standard input as the pipe has room for. It is not a failure if the program does not read all
+    /// of it.
     fn tell(&mut self) -> io::Result<()> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match rustix::io::write(stdin, self.input) {
@@ -213,8 +214,8 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Reads what the program had written before it was killed. An error ends the reading: the failure's message then
-    /// shows what was read so far.
+    /// Reads what the program had written to its outputs before it was killed. An error ends the reading, and is
+    /// ignored.
     fn last_words(&mut self, cx: &mut Cx<'_>) {
         for _ in 0..LAST_READS {
             if !self.stderr.as_ref().is_some_and(has_more) || self.hear_complaints(cx).is_err() {
@@ -229,8 +230,8 @@ impl Talk<'_> {
     }
 }
 
-/// Reads some of a pipe into memory that is granted before the read, for a unit that already holds `beside` bytes.
-/// Returns whether there can be more.
+/// Reads some bytes of a pipe, after memory for them was granted to a unit that already occupies `beside` bytes.
+/// Returns whether more bytes may follow.
 fn read_granted(from: impl AsFd, heard: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<bool, Failure> {
     if heard.len() == heard.capacity() {
         let capacity = growing::next_capacity(heard);
@@ -250,9 +251,9 @@ fn has_more(pipe: &impl AsFd) -> bool {
     !told.is_empty() && !has_ended(pipe, told)
 }
 
-/// Whether a pipe is empty and has no writers. `told` is the result of a poll that may have missed the last bytes: the
-/// kernel checks for bytes before it checks for writers, and the last writer may write and close in between. A second
-/// poll cannot miss them.
+/// Whether a pipe is empty and has no writers. `told` is the result of a poll. If it reports only that there are no
+/// writers, it may have missed the last bytes: the kernel first checks for bytes and then for writers, and the last
+/// writer may write and close in between. A second poll cannot miss those bytes.
 fn has_ended(pipe: &impl AsFd, told: PollFlags) -> bool {
     told == PollFlags::HUP && look(pipe) == PollFlags::HUP
 }

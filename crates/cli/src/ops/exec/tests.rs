@@ -18,7 +18,7 @@ fn template(text: &str) -> Template {
     Template::parse(text).unwrap()
 }
 
-/// A stage of this program with the defaults of a flow file.
+/// An `exec` stage for this program, with the defaults of a flow file.
 fn spec(argv: &[&str]) -> ExecSpec {
     ExecSpec {
         argv: argv.iter().map(|argument| template(argument)).collect(),
@@ -85,7 +85,7 @@ fn run_within(op: Exec, record: Record, limit: Duration) -> Result<Record, Strin
     on_fiber
 }
 
-/// Whether a process of this number runs; a zombie does not.
+/// Whether a process with this number runs. A zombie does not count.
 fn runs(process: &str) -> bool {
     fs::read_to_string(format!("/proc/{}/stat", process.trim()))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with(['Z', 'X']))
@@ -216,11 +216,12 @@ fn a_missing_program_is_reported_before_the_first_unit() {
     assert_eq!(error.message, "/etc/passwd is not executable");
 }
 
-/// Time limits, tried in order. On a busy machine, a script may not have started its processes within a short one.
+/// Time limits, which are tried in this order. On a busy machine, a short limit may pass before the script has started
+/// its processes.
 const LIMITS: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(2), Duration::from_secs(20)];
 
-/// Starts a script that writes the numbers of its processes to a file, lets its time limit pass, and expects all of
-/// them gone.
+/// Starts a script that writes the numbers of its processes to a file, lets its time limit pass, and checks that none
+/// of these processes runs any more.
 fn leaves_no_process(script: &str) {
     let folder = tempfile::tempdir().unwrap();
     let started = LIMITS.iter().any(|limit| {
@@ -228,14 +229,14 @@ fn leaves_no_process(script: &str) {
         let env = vec![("NUMBERS".to_owned(), template(numbers.to_str().unwrap()))];
         let op = op(&ExecSpec { shell: true, env, ..spec(&[script]) }).unwrap();
         let start = Instant::now();
-        // Larger than a pipe's buffer, so that the time limit interrupts the write as well.
+        // The payload is larger than a pipe's buffer, so that the time limit interrupts the write as well.
         let error = run_within(op, record(vec![b'x'; 200_000]), *limit).unwrap_err();
-        // The engine tries twice; the scripts would take longer than this.
+        // The engine makes two attempts. Without the time limit, a script would take longer than this.
         assert!(start.elapsed() < 2 * *limit + Duration::from_secs(50), "{:?}", start.elapsed());
         assert!(error.contains("time limit") && error.contains("`sh` and its process group were killed"), "{error}");
         let numbers = fs::read_to_string(&numbers).unwrap_or_default();
         for number in numbers.lines() {
-            // The leader is reaped by the op; orphans are reaped by the process that adopts them, a moment later.
+            // The op reaps the leader. The process that adopts the orphans reaps them a moment later.
             wait_until("the process has gone", || !runs(number));
         }
         numbers.lines().count() >= 2
@@ -292,7 +293,7 @@ fn no_descriptor_and_no_child_is_left_over() {
     run_all(exec(&["cat"]), units(10)).unwrap();
     let before = count();
     run_all(exec(&["cat"]), units(200)).unwrap();
-    // Other tests run at the same time and hold some descriptors of their own.
+    // Other tests run at the same time and have descriptors of their own.
     assert!(count() < before + 100, "{before} before, {} after", count());
 }
 

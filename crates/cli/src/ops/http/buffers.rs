@@ -1,12 +1,13 @@
-//! The buffers of a connection. They take little memory while the connection waits for an answer, as thousands may do
-//! at once.
+//! The buffers of a connection. Thousands of connections may wait for responses at once, and a waiting connection needs
+//! little memory.
 //!
-//! The buffers of `ureq` take their final size, 256 KiB, from the start. Here the request's buffer is freed once the
-//! request has been sent; the answer's buffer comes with its first bytes, begins small, and doubles whenever a read fills it.
+//! The buffers of `ureq` have their final size, 256 KiB, from the start. Here the request's buffer is freed once the request
+//! has been sent. The response's buffer is allocated when the first bytes arrive. It is small at first, and doubles whenever a
+//! read fills it.
 
 use ureq::unversioned::transport::Buffers;
 
-/// The first size of the buffer for an answer.
+/// The first size of the buffer for a response.
 const FIRST_INPUT: usize = 4096;
 
 /// The size of the scratch buffer beside the output while a request's body is sent: the minimum in `ureq`.
@@ -32,7 +33,8 @@ impl GrowingBuffers {
         GrowingBuffers { max_input, output_size, input, filled: 0..0, output, progress: false, is_short: false }
     }
 
-    /// Whether no answer has come yet, for which there is no memory either.
+    /// Whether the connection still waits for the first bytes of a response, and the response's buffer is not
+    /// allocated.
     pub(super) fn await_first(&self) -> bool {
         self.input.is_empty()
     }
@@ -114,7 +116,7 @@ mod tests {
                 sent
             });
             buffers.input_appended(amount);
-            // Each round leaves one byte unconsumed.
+            // Each iteration leaves one byte unconsumed.
             let consumed = buffers.input().len() - 1;
             kept.extend_from_slice(&buffers.input()[..consumed]);
             buffers.input_consume(consumed);

@@ -1,25 +1,25 @@
-//! Answers that arrive before the server has read the whole request.
+//! Responses that arrive before the server has read the whole request.
 //!
-//! A server that refuses a request because of its head answers at once and closes the connection, so writing the rest
-//! of the request fails. The answer tells more than the failed write does. Therefore a write to a closed connection
-//! counts as done, and its error becomes the request's error only if no answer has come.
+//! A server that refuses a request because of its head responds at once and closes the connection, so the client cannot
+//! write the rest of the request. The response explains more than the error of the failed write. Therefore a write to a
+//! closed connection counts as done, and its error becomes the request's error only if no response arrives.
 
 use std::io;
 
 use ureq::Error;
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
-/// A connector that reads early answers from the connections that the previous connector in the chain makes.
+/// A connector that makes early responses readable on the connections of the previous connector in the chain.
 #[derive(Debug)]
 pub(super) struct ReadsEarlyAnswers;
 
-/// A connection whose other end may have sent an answer and closed the connection.
+/// A connection whose other end may have sent a response and closed the connection.
 #[derive(Debug)]
 pub(super) struct Answered<C> {
     connection: C,
     /// Whether a write has found the connection closed.
     closed: bool,
-    /// The error of that write, until bytes of an answer have come.
+    /// The error of that write. It is cleared when the first bytes of a response arrive.
     unsent: Option<io::Error>,
 }
 

@@ -10,16 +10,17 @@ use crate::web_url;
 /// The number of redirects that are followed if the flow file does not set `max_redirects`.
 pub(super) const DEFAULT_MAX_REDIRECTS: u64 = 10;
 
-/// The URL to which redirects have led so far, for a unit that still waits for its answer.
+/// How far redirects have led a unit that still waits for its final response.
 #[derive(Debug, Clone)]
 pub(crate) struct Hop {
     /// The URL of the next request.
     pub(crate) url: Url,
-    /// Redirects so far.
+    /// The number of redirects so far.
     pub(crate) count: u64,
-    /// Whether all redirects kept the scheme, host and port with which the unit began.
+    /// Whether the URL's scheme, host and port are still those of the first request.
     pub(crate) at_home: bool,
-    /// Whether the original request changed something, and its answer is now fetched by a request that changes nothing.
+    /// Whether a redirect has replaced the original request, which changed something, by a `GET` request that fetches its
+    /// result.
     pub(crate) gets: bool,
 }
 
@@ -32,13 +33,13 @@ pub(super) struct Redirects {
 }
 
 impl Hop {
-    /// The start, without a redirect.
+    /// The state before the first redirect.
     pub(super) fn first(url: Url) -> Self {
         Self { url, count: 0, at_home: true, gets: false }
     }
 }
 
-/// The target of an answer, if it is a redirect.
+/// The target of a redirect; `None` for any other response.
 pub(super) fn location(status: StatusCode, headers: &HeaderMap) -> Option<&[u8]> {
     let redirects = matches!(
         status,
@@ -55,7 +56,7 @@ impl Redirects {
     /// The hop that follows `hop`.
     ///
     /// # Errors
-    /// The permanent reason why the redirect is not followed.
+    /// The reason why the redirect is not followed, as a permanent failure.
     pub(super) fn follow(self, hop: &Hop, status: StatusCode, location: &[u8], method: Method) -> Result<Hop, Failure> {
         let refuse = |message: String| Err(Failure::permanent(message));
         let joined = match str::from_utf8(location) {
@@ -79,7 +80,7 @@ impl Redirects {
         let at_home = hop.at_home && url.origin() == hop.url.origin();
         let gets = hop.gets || !method.is_safe() && status == StatusCode::SEE_OTHER;
         if !method.is_safe() && !gets {
-            // Programs differ in their handling of the other statuses: some repeat the request with `GET`.
+            // For other statuses, HTTP clients differ: some repeat the request with `GET`.
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return refuse(format!(
                     "status {status} redirects to {to}, but does not say that the {} is to be repeated there: use that URL",

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The pause that the header's value asks for at the moment `now`: a number of seconds or an HTTP date; a date in the
-/// past asks for no pause. `None` if the value is neither.
+/// The pause that the header asks for at the moment `now`. The value is a number of seconds or an HTTP date; a date in
+/// the past asks for no pause. Returns `None` if the value is neither a number nor a date.
 pub(super) fn pause(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -17,7 +17,7 @@ use crate::ops::one_stage::{run, run_all, run_within};
 use crate::record::Record;
 use crate::wire::wire;
 
-/// A server that answers by path and counts its connections.
+/// A server whose response depends on the request's path, and which counts its connections.
 struct Server {
     address: String,
     connections: Arc<AtomicUsize>,
@@ -37,7 +37,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 counter.fetch_add(1, Ordering::Relaxed);
-                // A client that hangs up in the middle is part of the tests.
+                // An error is ignored, because some tests close the connection in the middle of a response.
                 let asked = Arc::clone(&asked);
                 std::thread::spawn(move || drop(serve(&stream.unwrap(), &asked)));
             }
@@ -45,7 +45,7 @@ impl Server {
         Ok(Self { address, connections })
     }
 
-    /// Gives every request to `handle`, with its head.
+    /// Passes the head of every request to `handle`, which writes the response.
     fn handling(handle: impl Fn(&str, &mut TcpStream) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -80,7 +80,7 @@ impl Server {
         Self::handling(move |_, stream| stream.write_all(answer.as_bytes()))
     }
 
-    /// As [`replying`](Self::replying), and keeps the head of the last request.
+    /// As [`replying`](Self::replying), and stores the head of the last request in `heard`.
     fn listening(heard: Arc<Mutex<String>>, answer: String) -> Self {
         Self::handling(move |head, stream| {
             head.clone_into(&mut heard.lock().unwrap());
@@ -88,7 +88,7 @@ impl Server {
         })
     }
 
-    /// A server that is slow, and counts the requests that it serves at once.
+    /// A slow server, which counts the requests that it serves at once.
     fn counting(busy: Arc<Busy>) -> Self {
         Self::handling(move |_, stream| {
             busy.most.fetch_max(busy.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -98,7 +98,8 @@ impl Server {
         })
     }
 
-    /// Announces a long body, sends a byte of it, and hangs up when it has answered `others` requests of the path `/small`.
+    /// Announces a long body and sends one byte of it. Closes the connection after the server has answered `others`
+    /// requests for the path `/small`.
     fn announcing(length: u64, served: Arc<AtomicUsize>, others: usize) -> Self {
         Self::handling(move |head, stream| {
             if head.starts_with("GET /small") {
@@ -128,7 +129,7 @@ struct Busy {
     most: AtomicUsize,
 }
 
-/// Answers requests by path; `asked` has the paths requested before.
+/// Answers each request according to its path. `asked` contains the paths requested before.
 fn serve(mut stream: &TcpStream, asked: &Mutex<HashSet<String>>) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream).lines();
     while let Some(request) = lines.next() {
@@ -276,7 +277,7 @@ fn errors_say_what_was_asked_and_what_happened() {
         assert!(error.starts_with(&format!("GET http://{}{path}: ", server.address)), "{error}");
         assert!(error.contains(expected), "{error}");
     }
-    // A socket that is only bound refuses connections, and keeps its port from other programs.
+    // A socket that is bound but does not listen refuses connections, and no other program can use its port.
     let bound = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&bound, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let closed = SocketAddr::try_from(getsockname(&bound).unwrap()).unwrap();
@@ -383,7 +384,7 @@ fn a_message_shows_no_credentials() {
 
 #[test]
 fn a_server_has_an_address_of_any_kind() {
-    // A machine may not have IPv6.
+    // On a machine without IPv6, there is nothing to test.
     let Ok(server) = Server::at("[::1]:0") else { return };
     assert_eq!(run(get(), server.record("/hello")).unwrap().payload, b"hello");
     let port = server.address.rsplit_once(':').unwrap().1;
@@ -392,7 +393,7 @@ fn a_server_has_an_address_of_any_kind() {
     assert_eq!(run(get(), record).unwrap().payload, b"hello");
 }
 
-/// Runs a flow file on lines; returns the number of retired units, and the messages of the others.
+/// Runs a flow file on lines. Returns the number of retired units, and the failure messages of the other units.
 fn flow(text: &str, lines: Vec<String>) -> (u64, Vec<String>) {
     let file = parse("f.toml".as_ref(), text, &[]).unwrap_or_else(|error| panic!("{error}"));
     let dead = Arc::new(Mutex::new(Vec::new()));
@@ -493,7 +494,7 @@ fn a_text_that_is_not_a_url_is_refused() {
     assert!(run(bad_value, Record::line(b"http://127.0.0.1:9/\n".to_vec())).is_err());
 }
 
-/// A server that repeats each request in its answer: the method, the target and the body.
+/// A server that repeats each request in its response: the method, the target and the body.
 fn repeating() -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -581,7 +582,7 @@ fn only_a_post_or_a_patch_does_harm_when_it_runs_again() {
     }
 }
 
-/// Sends a body of several megabytes to a server that sends `answer` after the head, reads no more and hangs up.
+/// Sends a body of several megabytes to a server that reads only the head, sends `answer` and closes the connection.
 /// Returns the failures of a unit on a thread and of a unit on a fiber.
 fn sent_to_a_server_that_hangs_up(answer: &'static str) -> [String; 2] {
     let server = Server::handling(move |_, stream| {

@@ -1,9 +1,9 @@
-//! Connections to servers. If a unit runs on a fiber, the waits of its connections suspend the fiber, and the thread
+//! Connections to servers. If a unit runs on a fiber, a wait for its connection suspends the fiber, and the thread
 //! serves other units meanwhile.
 //!
-//! `ureq` provides TLS and proxies above these connections, which keep [answers that come early](super::early). A
-//! host's name is looked up on another thread; if the URL contains an address, nothing is looked up. The engine cancels
-//! by unwinding, which closes the connection.
+//! `ureq` adds TLS and proxies on top of these connections. A response that arrives [early](super::early) is not lost.
+//! A host's name is looked up on another thread; a URL with an address needs no lookup. When the engine cancels a unit,
+//! its fiber unwinds, which closes the connection.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -25,7 +25,7 @@ use ureq::{Agent, Error, Timeout};
 use super::buffers::GrowingBuffers;
 use super::early::ReadsEarlyAnswers;
 
-/// The minimum time for an attempt to connect to one of several addresses.
+/// The minimum time for an attempt to connect, when a host has several addresses.
 const MIN_FOR_ADDRESS: Duration = Duration::from_millis(10);
 
 /// An agent whose waits suspend fibers.
@@ -57,7 +57,7 @@ impl Resolver for Resolves {
     }
 }
 
-/// The address in a URL, if it has one in place of a name.
+/// The address in a URL that has an address in place of a host's name.
 fn literal(uri: &Uri) -> Option<SocketAddr> {
     let host = uri.host()?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -108,16 +108,16 @@ fn first_of(addresses: &[SocketAddr], limit: Option<Duration>, reason: Timeout) 
     Err(last)
 }
 
-/// Whether the error concerns this address alone, so that another one may work.
+/// Whether the error concerns this address alone, so that another address may work.
 fn is_of_address(error: &io::Error) -> bool {
     use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable)
 }
 
-/// The time for one step.
+/// The time left for one step of a request.
 ///
 /// # Errors
-/// None is left.
+/// No time is left.
 fn limit(timeout: NextTimeout) -> Result<Option<Duration>, Error> {
     if timeout.after.is_zero() {
         return Err(Error::Timeout(timeout.reason));
@@ -138,7 +138,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// The error of a step: a timeout of `ureq` if its time ran out.
+    /// The error of a step. If the step's time has run out, the error is a timeout of `ureq`.
     fn told(error: io::Error, timeout: NextTimeout) -> Error {
         if error.kind() == io::ErrorKind::TimedOut { Error::Timeout(timeout.reason) } else { error.into() }
     }
@@ -162,7 +162,7 @@ impl Transport for Connection {
         let timeout = timeout.for_read();
         self.stream.set_read_timeout(limit(timeout)?)?;
         if self.buffers.await_first() {
-            // The wait for the first bytes is the long one.
+            // The wait for the first bytes may be long, so the buffer is allocated after it.
             self.stream.peek(&mut [0]).map_err(|error| Self::told(error, timeout))?;
         }
         let input = self.buffers.input_append_buf();
@@ -171,8 +171,8 @@ impl Transport for Connection {
         Ok(amount > 0)
     }
 
-    /// An idle connection counts as open as long as a read would find nothing: neither the end of the stream nor an
-    /// unrequested answer.
+    /// An idle connection is open if a read would block. The end of the stream, or a response that was not requested,
+    /// makes the connection unusable.
     fn is_open(&mut self) -> bool {
         let mut byte = [0; 1];
         matches!(recv(&self.stream, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Err(Errno::AGAIN))

@@ -1,8 +1,8 @@
 //! The authorities that are trusted to vouch for a server's name.
 //!
-//! They come from the system's list, so that a company's own authority is trusted as soon as its administrator has
-//! added it, or from the list that `SSL_CERT_FILE` or `SSL_CERT_DIR` names. On a system without a list, such as a small
-//! container, Mozilla's list as of this build is used.
+//! The list is the one that `SSL_CERT_FILE` or `SSL_CERT_DIR` names, or otherwise the system's list, to which an
+//! administrator can add a company's own authority. On a system without a list, such as a small container, the list is
+//! Mozilla's, as of this build.
 
 use std::env;
 use std::fmt;
@@ -14,7 +14,7 @@ use ureq::tls::{Certificate, RootCerts};
 /// The variables that name a list in place of the system's.
 const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// The authorities of this process, read once.
+/// The authorities of this process, which are read only once.
 static TRUST: LazyLock<Trust> = LazyLock::new(|| {
     let is_set = |name: &&str| env::var_os(name).is_some();
     Trust::new(&VARIABLES.into_iter().filter(is_set).collect::<Vec<_>>().join(" and "), &load_native_certs())
@@ -34,7 +34,7 @@ impl Trust {
         &TRUST
     }
 
-    /// The authorities of the list that the variables `named` name, or of the system's if there are none.
+    /// The authorities in `found`. `named` is the names of the variables that are set, for messages.
     fn new(named: &str, found: &CertificateResult) -> Self {
         let count = found.certs.len();
         let roots = found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into();

@@ -1,7 +1,7 @@
-//! Blocks of about one size, each of which ends at the end of a line.
+//! Cuts a payload into blocks of about equal size. Each block ends at the end of a line.
 //!
-//! A line that would make a block too large begins the next block. A line that is too long for a block of its own is
-//! skipped alone: the lines before and after it are in blocks.
+//! A line that would make a block too large begins the next block. A line that is too long for any block is skipped;
+//! the lines before and after that line are in blocks.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -13,17 +13,17 @@ pub(crate) struct Blocks<R> {
     /// The last byte of a line.
     ending: u8,
     size: usize,
-    /// The largest block taken.
+    /// The maximum size of a block.
     most: usize,
     part: u64,
-    /// The start of the next block, already read: at most one line.
+    /// The start of the next block, which was read already. It is at most one line.
     read_ahead: Vec<u8>,
     ended: bool,
 }
 
-/// A line that is too long for any block.
+/// The error for a line that is too long for any block.
 pub(crate) struct TooLong {
-    /// Its number among the blocks, from 1.
+    /// The line's number, counted from 1 as if the line were a block.
     pub part: u64,
 }
 
@@ -32,15 +32,15 @@ impl<R: Read> Blocks<R> {
         Self { input, ending, size, most: most.max(size), part: 0, read_ahead: Vec::new(), ended: false }
     }
 
-    /// The number of the last block, from 1; 0 before the first.
+    /// The number of the last block, counted from 1; 0 before the first block.
     pub(crate) fn part(&self) -> u64 {
         self.part
     }
 
-    /// The next block, or [`TooLong`] for a line that is too long for a block and is skipped.
+    /// The next block, or [`TooLong`] for a line that is skipped.
     ///
     /// # Errors
-    /// Those of the input, after which there are no more blocks.
+    /// The input cannot be read. There are no blocks after that.
     pub(crate) fn try_next(&mut self) -> io::Result<Option<Result<Vec<u8>, TooLong>>> {
         let mut block = std::mem::take(&mut self.read_ahead);
         self.input.by_ref().take(self.size.saturating_sub(block.len()) as u64).read_to_end(&mut block)?;

@@ -1,4 +1,4 @@
-//! The elements of a JSON array, or a sequence of JSON values, as in lines of JSON.
+//! Cuts a payload into the elements of a JSON array, or into the values of a sequence such as lines of JSON.
 
 use std::io::{BufReader, Read};
 
@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 use super::{Cut, Torn};
 use crate::json_member::Members;
 
-/// A text may begin with this mark, which is skipped.
+/// The byte order mark, which is skipped at the start of a text.
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// See the [module](self).
 pub(super) struct Values<R> {
     bytes: std::io::Bytes<BufReader<R>>,
-    /// A byte that was read and belongs to the next value.
+    /// The first byte of the next value, if it was read already.
     ahead: Option<u8>,
     /// Whether the values are the elements of an array; `None` before the first read.
     in_array: Option<bool>,
-    /// The largest value taken.
+    /// The maximum size of a value.
     most: usize,
     any: bool,
     ended: bool,
@@ -35,7 +35,7 @@ impl<R: Read> Values<R> {
         }
     }
 
-    /// The next byte that is not white space.
+    /// Skips white space and returns the next byte.
     fn solid(&mut self) -> Result<Option<u8>, Torn> {
         loop {
             match self.byte()? {
@@ -84,7 +84,7 @@ impl<R: Read> Values<R> {
         Ok(Some(Cut { content: text, members, ..Cut::default() }))
     }
 
-    /// Nothing may follow the array.
+    /// Checks that only white space follows the array.
     fn end(&mut self) -> Result<Option<Cut>, Torn> {
         match self.solid()? {
             None => Ok(None),
@@ -92,7 +92,7 @@ impl<R: Read> Values<R> {
         }
     }
 
-    /// Reads to the end of the value that begins with this byte. The caller checks that it is JSON.
+    /// Reads the rest of the value whose first byte is `first`. The caller checks that the value is JSON.
     fn value(&mut self, first: u8) -> Result<Vec<u8>, Torn> {
         let mut text = vec![first];
         let (mut depth, mut in_string, mut escaped) = (usize::from(matches!(first, b'{' | b'[')), first == b'"', false);

@@ -1,8 +1,8 @@
-//! Pieces separated by text that a regular expression matches.
+//! Cuts a payload at the matches of a regular expression.
 //!
-//! The expression is matched against a window that begins with the piece. More text could make a match longer, so a
-//! match counts only if the window has 64 KiB after it, or extends to the end of the input; otherwise the window grows.
-//! So the pieces depend on the text alone, and not on how it was read.
+//! The expression is matched against a window of bytes that begins with the next piece. More text could make a match
+//! longer. So a match counts only if the window has 64 KiB after the match, or extends to the end of the input;
+//! otherwise the window grows. So the pieces do not depend on how many bytes each read returns.
 
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
@@ -11,21 +11,22 @@ use regex::bytes::Regex;
 
 use super::{Cut, Torn};
 
-/// The bytes after a match that must be known before the match counts.
+/// The number of bytes after a match that must be in the window before the match counts.
 const AHEAD: usize = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Between<R> {
     input: BufReader<R>,
     separator: Regex,
-    /// The largest piece taken.
+    /// The maximum size of a piece.
     most: usize,
-    /// The bytes that were read. Those from `from` on belong to no piece yet.
+    /// The bytes that were read. The bytes from `from` on belong to no piece yet.
     window: Vec<u8>,
     from: usize,
-    /// A part of the piece was dropped. Its last byte stays before `from`, since `^` and `\b` depend on it.
+    /// Whether a part of the piece was dropped. The last dropped byte stays before `from`, because `^` and `\b` depend
+    /// on that byte.
     is_torn: bool,
-    /// The window extends to the end of the input.
+    /// Whether the window extends to the end of the input.
     is_last: bool,
     part: u64,
     ended: bool,
@@ -46,7 +47,7 @@ impl<R: Read> Between<R> {
         }
     }
 
-    /// Makes the window this long, if the input has that many bytes.
+    /// Reads until the window is this long or the input ends.
     fn extend_to(&mut self, bytes: usize) -> io::Result<()> {
         let lacks = bytes.saturating_sub(self.window.len() - self.from);
         if lacks == 0 || self.is_last {
@@ -60,7 +61,7 @@ impl<R: Read> Between<R> {
         Ok(())
     }
 
-    /// The first match in the window that is not empty, counted from the piece's first byte.
+    /// The range of the first non-empty match in the window, relative to the piece's first byte.
     fn first_match(&self) -> Option<Range<usize>> {
         let before = usize::from(self.is_torn);
         let text = &self.window[self.from - before..];
@@ -81,9 +82,11 @@ impl<R: Read> Between<R> {
         self.is_torn = true;
     }
 
-    /// Reads up to the next match, or to the end; `None` if nothing is left.
+    /// Reads the next piece, which ends at the next match or at the end of the input. Returns `None` if no input is
+    /// left.
     fn read(&mut self) -> Result<Option<Cut>, Torn> {
-        // In a window of this size, a match of at most 64 KiB counts unless it begins after the largest piece.
+        // A window of this size contains the largest piece, a match of at most 64 KiB after it, and the 64 KiB after
+        // that match.
         let largest = self.most.saturating_add(2 * AHEAD);
         let mut wanted = 2 * AHEAD;
         let piece = loop {
@@ -104,7 +107,8 @@ impl<R: Read> Between<R> {
                 }
                 None if self.is_last => break self.window.split_off(self.from),
                 _ if wanted < largest => wanted = (2 * wanted).min(largest),
-                // The piece is too long. The bytes that could begin a match are kept, and the others dropped.
+                // The piece is too long. The bytes at which a match could begin stay in the window, and the bytes
+                // before them are dropped.
                 found => self.drop_first(found.map_or(length - AHEAD, |found| found.start)),
             }
         };
@@ -134,7 +138,7 @@ impl<R: Read> Iterator for Between<R> {
 mod tests {
     use super::*;
 
-    /// Reads no more than a few bytes at once.
+    /// A reader that returns only a few bytes per read.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {
@@ -164,7 +168,7 @@ mod tests {
     #[test]
     fn a_piece_that_is_too_long_is_skipped() {
         assert_eq!(pieces(b"abcde-fghijk-l", "-", 5), ["abcde", "!", "l"]);
-        // Neither the end of a window nor the point where bytes were dropped is the end of a line or of the text.
+        // `^` and `$` match neither at the end of a window nor at the point where bytes were dropped.
         let torn = [vec![b'a'; 100 << 10], b"=".to_vec(), vec![b'b'; 70_000]].concat();
         assert_eq!(pieces(&torn, "(?m)^=", 100 << 10), ["!"]);
         let dashes = [vec![b'x'; 131_070], vec![b'-'; 10], b"y".to_vec()].concat();

@@ -1,8 +1,8 @@
 //! `split`: a unit becomes several, one for each piece of its payload.
 //!
-//! Pieces are read on demand, and only one is in memory, or a kilobyte of short lines: a payload of any length takes
-//! the same memory. A faulty piece, such as a line that is too long, becomes a unit that carries the fault, and the
-//! next piece is read as usual. If the end of the faulty piece cannot be found, the whole unit fails.
+//! Pieces are read on demand, and only one piece or a kilobyte of short lines is in memory. So the memory does not
+//! depend on the length of the payload. A faulty piece, such as a line that is too long, becomes a unit that carries
+//! the fault, and the next piece is read as usual. If the end of a faulty piece cannot be found, the whole unit fails.
 
 pub(crate) mod block;
 mod json;
@@ -28,10 +28,10 @@ use crate::printer::Place;
 use crate::record::{Parent, PieceText, PiecesSoFar, Record, Wanted, WantedPiece};
 use crate::source::lines::Lines;
 
-/// The maximum number of levels of pieces. The limit ends a cycle of stages that would otherwise split forever.
+/// The maximum depth of pieces of pieces. The limit ends a cycle of stages that would otherwise split forever.
 const MAX_LEVELS: u32 = 100;
 
-/// The number of pieces that share one reference count of their unit: about one batch.
+/// The number of pieces that share one reference count of their parent unit. It is about the size of a batch.
 const PIECES_TOGETHER: u64 = 64;
 
 /// The number of bytes of a payload that one read asks for.
@@ -40,7 +40,7 @@ const READ: usize = 64 << 10;
 /// See the [module](self).
 pub(super) struct Split {
     spec: SplitSpec,
-    /// The expression that separates pieces, if one does.
+    /// The regular expression that separates pieces, if the pieces are separated by one.
     separator: Option<Regex>,
 }
 
@@ -78,8 +78,8 @@ impl Split {
         })
     }
 
-    /// The payload for reading. The directory of a zip archive is at its end, so a payload that can only be made from
-    /// its start is brought into memory.
+    /// The payload as a stream. The directory of a zip archive is at its end. So the archive is brought into memory if
+    /// it can be read only from its start.
     fn stream(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
         let stream = record.payload.share();
         if self.spec.by != SplitBy::Zip || stream.random_access().is_some() {
@@ -126,7 +126,7 @@ impl Op for Split {
     }
 }
 
-/// A piece as it was cut out of a payload.
+/// A piece that was cut out of a payload.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Cut {
     kind: Kind,
@@ -138,14 +138,14 @@ pub(crate) struct Cut {
 /// The text of a piece, in addition to its content.
 #[derive(Debug, Default, PartialEq)]
 enum Kind {
-    /// None.
+    /// Nothing.
     #[default]
     Nameless,
-    /// The piece is this line, which is both its text and its content.
+    /// The piece is a line, which is both the piece's text and its content.
     Line(Bytes),
-    /// The path of a file.
+    /// The path of a file in an archive.
     Member(Vec<u8>),
-    /// The piece is a copy of the unit, for this stage.
+    /// The piece is a copy of the unit for the stage with this name.
     Copy(Arc<str>),
 }
 
@@ -164,7 +164,7 @@ impl Cut {
 pub(crate) enum Torn {
     /// The payload cannot be read.
     Unread(io::Error),
-    /// The bytes make no sense, for this reason.
+    /// The payload is not in the expected format, for this reason.
     Senseless(String),
 }
 
@@ -189,7 +189,7 @@ fn lines(
     })
 }
 
-/// The part of a piece that runs: all of it, unless a retry needs only a part.
+/// The part of a piece that a retry runs: the whole piece, or only some of its own pieces.
 #[derive(Default, PartialEq)]
 struct Again {
     letter: Option<usize>,
@@ -206,15 +206,15 @@ pub(crate) struct Pieces {
     whole: Option<Payload>,
     parent: Parent,
     place: Option<Arc<Place>>,
-    /// The number of the last piece.
+    /// The number of the last piece that was cut.
     part: u64,
-    /// Whether all pieces after number `passed` run, in addition to the wanted ones.
+    /// Whether all pieces with numbers greater than `passed` run, in addition to the wanted pieces.
     runs_rest: bool,
     /// The number of the last piece that an earlier run produced.
     passed: u64,
-    /// The number of the last piece, for other readers.
+    /// The number of the last piece, shared with other parts of the program.
     so_far: Arc<PiecesSoFar>,
-    /// The pieces that a retry wants, and the first of those that have not come yet.
+    /// The pieces that a retry needs, and the index of the first of them that was not cut yet.
     wanted: Option<Arc<Wanted>>,
     next_wanted: usize,
 }
@@ -233,7 +233,7 @@ impl Iterator for Pieces {
                 None => return self.lacks().map(Err),
             };
             self.part += 1;
-            // Relaxed: it is read after the unit has come back from this stage.
+            // Relaxed: the number is read only after the unit has left this stage.
             self.so_far.last.store(self.part, Ordering::Relaxed);
             if self.part.is_multiple_of(PIECES_TOGETHER) {
                 self.parent = self.parent.apart();
@@ -245,7 +245,7 @@ impl Iterator for Pieces {
 }
 
 impl Pieces {
-    /// The part of this piece that runs; `None` if the retry does not need the piece.
+    /// The part of the current piece that the retry runs; `None` if the retry does not need the piece.
     fn wanted_of_this(&mut self) -> Option<Again> {
         let all = self.wanted.as_deref().unwrap_or_default();
         let from = self.next_wanted;
@@ -256,8 +256,8 @@ impl Pieces {
         };
         match &all[from..from + of_this] {
             [] => (self.runs_rest && self.part > self.passed).then(Again::default),
-            // This letter represents all pieces that had not been produced; the pieces before them may have letters of
-            // their own.
+            // This letter stands for all pieces that the earlier run had not produced. Earlier pieces may have letters
+            // of their own.
             [piece, some @ ..] if piece.parts.len() == 1 => Some(Again {
                 letter: Some(piece.letter),
                 passed: piece.passed,
@@ -267,7 +267,7 @@ impl Pieces {
         }
     }
 
-    /// The failure for a piece that a retry needs and that no longer exists.
+    /// The failure if a retry needs a piece that no longer exists.
     fn lacks(&mut self) -> Option<Failure> {
         let all = self.wanted.take()?;
         let piece = all.get(self.next_wanted)?;

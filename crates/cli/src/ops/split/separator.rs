@@ -1,4 +1,4 @@
-//! Pieces separated by a fixed text.
+//! Cuts a payload at each occurrence of a fixed text.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -8,7 +8,7 @@ use super::{Cut, Torn};
 pub(super) struct Separated<R> {
     input: BufReader<R>,
     separator: Vec<u8>,
-    /// The largest piece taken.
+    /// The maximum size of a piece.
     most: usize,
     part: u64,
     ended: bool,
@@ -19,12 +19,13 @@ impl<R: Read> Separated<R> {
         Self { input, separator, most, part: 0, ended: false }
     }
 
-    /// Reads up to the next separator, or to the end; `None` if nothing is left.
+    /// Reads the next piece, which ends at the next separator or at the end of the input. Returns `None` if no input is
+    /// left.
     fn read(&mut self) -> Result<Option<Cut>, Torn> {
         let last = *self.separator.last().expect("a separator is not empty");
         let (mut piece, mut dropped, mut any) = (Vec::new(), 0, false);
         loop {
-            // A separator ends with its last byte, so reading up to that byte finds every separator.
+            // Each read ends at the last byte of the separator or at the limit, so no separator is missed.
             let room = self.most + self.separator.len();
             let read = self
                 .input
@@ -44,7 +45,8 @@ impl<R: Read> Separated<R> {
                 break;
             }
             if piece.len() >= room {
-                // The piece is too long. The bytes that could begin the separator are kept, and the others dropped.
+                // The piece is too long. The last bytes, which could be the start of a separator, stay, and the bytes
+                // before them are dropped.
                 let keep = self.separator.len() - 1;
                 dropped += piece.len() - keep;
                 piece.drain(..piece.len() - keep);

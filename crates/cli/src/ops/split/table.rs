@@ -1,4 +1,4 @@
-//! The rows of a table, each as a JSON object.
+//! Cuts a table into its rows. Each row becomes a JSON object.
 
 use std::io::{self, BufReader, Read};
 
@@ -11,16 +11,16 @@ use crate::json_member::Members;
 /// See the [module](self).
 pub(super) struct Rows<R> {
     reader: Reader<Bounded<BufReader<R>>>,
-    /// The names of the columns, each as text and as a JSON string.
+    /// The name of each column, as text and as a JSON string.
     names: Vec<(Vec<u8>, Vec<u8>)>,
     header: bool,
     row: ByteRecord,
-    /// The largest row taken.
+    /// The maximum size of a row.
     most: usize,
     ended: bool,
 }
 
-/// A reader with a limit: a quote without an end must not take all memory.
+/// A reader with a limit, so that an unclosed quote cannot occupy all memory.
 struct Bounded<R> {
     reader: R,
     left: usize,
@@ -59,14 +59,14 @@ impl<R: Read> Rows<R> {
             if !self.read_row()? {
                 return Ok(None);
             }
-            // Bytes that are not UTF-8 are replaced, since a template could not name them.
+            // Bytes that are not UTF-8 are replaced, because a template could not contain them.
             self.names = self.row.iter().map(|name| named(String::from_utf8_lossy(name).as_bytes())).collect();
         }
         if !self.read_row()? {
             return Ok(None);
         }
         if !self.header {
-            // Columns without names are called by their numbers.
+            // A column without a name gets its number as a name.
             self.names.extend((self.names.len()..self.row.len()).map(|n| named((n + 1).to_string().as_bytes())));
         } else if self.row.len() != self.names.len() {
             let line = self.row.position().map_or(0, csv::Position::line);

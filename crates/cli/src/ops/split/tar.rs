@@ -1,4 +1,4 @@
-//! The regular files of a tar archive. Folders and links have no content and are skipped.
+//! Cuts a tar archive into its regular files. Folders and links have no content and are skipped.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,31 +10,32 @@ use super::{Cut, Kind, Torn};
 /// An archive consists of blocks of this size.
 const BLOCK: u64 = 512;
 
-/// The maximum number of bytes before the content of a file: its header, and perhaps a long name.
+/// The maximum number of bytes before the content of a file. They are the file's header, and perhaps a long name.
 const MAX_BEFORE: u64 = 1 << 20;
 
-/// Programs that compress archives, and how their files begin.
+/// Programs that compress archives, and the first bytes of their files.
 const COMPRESSORS: [(&str, &[u8]); 4] =
     [("gzip", b"\x1f\x8b"), ("zstd", b"\x28\xb5\x2f\xfd"), ("xz", b"\xfd7zXZ"), ("bzip2", b"BZh")];
 
 /// See the [module](self).
 pub(super) struct Members<R> {
     input: Input<R>,
-    /// The largest file taken.
+    /// The maximum size of a file.
     most: usize,
     ended: bool,
 }
 
-/// The archive, from the current position on. The library's reader of a member borrows the archive, so each member gets
-/// an archive of its own, which begins at that position.
+/// The bytes of the archive from the current position on. The library's reader of a file borrows its `Archive`. So each
+/// file gets an `Archive` of its own, which begins at the current position.
 struct Input<R>(Arc<Mutex<State<R>>>);
 
 struct State<R> {
     reader: BufReader<R>,
     at: u64,
-    /// Bytes that may be read before the next member's content: a name must not take all memory.
+    /// The number of bytes that may still be read before the next file's content, so that a long name cannot occupy all
+    /// memory.
     left: u64,
-    /// The error of the reader, which the library would hide behind one of its own.
+    /// The error of the reader. The library would return an error of its own instead.
     error: Option<io::Error>,
 }
 
@@ -88,15 +89,14 @@ impl<R: Read> Members<R> {
             let entry = archive.entries()?.next();
             self.input.state().left = u64::MAX;
             let Some(mut entry) = entry.transpose()? else {
-                // The rest of the payload is read as well: the comparison with an earlier reading takes place at its
-                // end.
+                // The payload is read to its end, where it is compared with an earlier reading of the same payload.
                 io::copy(&mut self.input, &mut io::sink())?;
                 return Ok(None);
             };
             let path = entry.path_bytes().into_owned();
             let kind = entry.header().entry_type();
             let is_sparse = kind.is_gnu_sparse() || is_sparse_by_pax(&mut entry);
-            // The archive has only the data between the holes of a sparse file.
+            // Of a sparse file, the archive contains only the data between the holes.
             let size = if is_sparse { entry.header().entry_size()? } else { entry.size() };
             drop(entry);
             let from = self.input.state().at;
@@ -124,7 +124,7 @@ impl<R: Read> Members<R> {
         }
     }
 
-    /// The program that may have compressed the archive, recognised by the first bytes.
+    /// The program that seems to have compressed the archive, judged by the first bytes.
     fn compressor(&self) -> io::Result<Option<&'static str>> {
         let mut state = self.input.state();
         if state.at > 0 {
@@ -162,7 +162,8 @@ impl<R: Read> Iterator for Members<R> {
         };
         let member = self.read().map_err(|error| {
             let unread = self.input.state().error.take();
-            // The name of an archive's first file may begin with the same bytes, so this only explains an error.
+            // The name of an archive's first file may begin with the same bytes. So the program's name is used only to
+            // explain an error.
             let senseless = || match compressor {
                 Some(op @ ("gzip" | "zstd")) => format!(
                     "the archive is compressed: decompress it in a stage before, with `op = \"{op}\"` and \
@@ -257,7 +258,8 @@ mod tests {
     #[test]
     fn a_damaged_archive_ends() {
         let bytes = archive();
-        // Cuts within a header, the first file, the last file, and the last file's padding.
+        // The archive is cut off within a header, in the first file, in the last file, and in the padding of the last
+        // file.
         for cut in [100, 1026, 3600, 5000] {
             let last = Members::new(BufReader::new(&bytes[..cut]), 10_000).last();
             assert!(matches!(last, Some(Err(Torn::Senseless(_)))), "{cut}: {last:?}");

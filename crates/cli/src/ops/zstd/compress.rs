@@ -1,10 +1,10 @@
-//! Compresses a payload in the memory that it has already.
+//! Compresses a payload in the memory that the payload already occupies.
 //!
-//! A small payload is compressed in one call into a buffer of the thread and copied back. A large one is compressed in
-//! place, a step at a time: the compressor keeps its own copy of the window, so the consumed bytes may be overwritten.
-//! Its output is at most a few bytes longer than what it has consumed, and these bytes are kept aside. So a unit never
-//! holds more than its payload, and a flow whose byte budget is full can still compress. A streamed payload is
-//! compressed whenever it is made.
+//! A small payload is compressed in one call into a buffer of the thread and copied back. A large payload is compressed
+//! in place, one step at a time: the compressor has its own copy of the window, so the bytes that it has consumed can
+//! be overwritten with output. The output may be a few bytes longer than the consumed input, and these few bytes are
+//! stored separately. So compression needs almost no memory, and works even if the flow's byte budget is full. A
+//! streamed payload is compressed each time a stage reads it.
 
 use std::cell::RefCell;
 
@@ -17,10 +17,10 @@ use super::reason;
 use crate::payload::{Coding, Payload};
 use crate::record::Record;
 
-/// The largest payload that is compressed in one call. The thread's buffer is little larger.
+/// The largest payload that is compressed in one call. The thread's buffer is hardly larger.
 const ONE_CALL: usize = 2 << 20;
 
-/// The number of bytes consumed at a time in place.
+/// The number of bytes that each step of a compression in place consumes.
 const STEP: usize = 128 << 10;
 
 /// See the [module](self).
@@ -28,7 +28,8 @@ pub(super) struct Compress {
     level: i32,
 }
 
-/// A compressor and a buffer, made once per thread: both cost more than a small payload's compression.
+/// A compressor and a buffer. They are created once per thread, because their creation takes longer than the
+/// compression of a small payload.
 struct Workshop {
     context: CCtx<'static>,
     level: Option<i32>,
@@ -57,7 +58,7 @@ impl Op for Compress {
         if let Payload::Stream(stream) = &record.payload {
             let mut made = Payload::from((**stream).clone().then(Coding::Compress(self.level)));
             if record.size.is_none() {
-                // From now on, `{size}` is the payload's size.
+                // `{size}` is computed from the payload, since the size of the unit's file is not known.
                 made.find_len(cx)?;
             }
             record.payload = made;
@@ -94,7 +95,8 @@ impl Workshop {
         self.buffer.clear();
         self.buffer.reserve(compress_bound(payload.len()));
         self.context.compress2(&mut self.buffer, payload).map_err(failed)?;
-        // An incompressible payload grows by a few bytes, and even these must be granted before the payload changes.
+        // An incompressible payload grows by a few bytes. Memory for these must also be granted before the payload
+        // changes.
         cx.reserve(beside + self.buffer.len() as u64)?;
         payload.clear();
         payload.extend_from_slice(&self.buffer);
@@ -102,7 +104,8 @@ impl Workshop {
         Ok(())
     }
 
-    /// Only the end of the flow stops a compression in place: a payload that is half compressed could not be retried.
+    /// Compresses in place. Only the end of the flow interrupts this, because a half-compressed payload could not be
+    /// retried.
     fn in_place(&mut self, payload: &mut Vec<u8>, beside: u64, cx: &mut Cx<'_>) -> Result<(), Failure> {
         cx.check()?;
         cx.reserve(beside + compress_bound(payload.len()) as u64)?;

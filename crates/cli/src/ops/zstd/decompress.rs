@@ -1,9 +1,9 @@
 //! Decompression into memory that was granted first.
 //!
-//! A frame that states the size of its content gets a buffer of exactly that size. For other frames, or several frames
-//! in a row, the buffer doubles, and each growth is granted before it happens. A stated size is refused if a frame of
-//! this length cannot hold that much. Content that is larger than its share of the byte budget is not kept: it is
-//! decompressed once to check it and to learn its size, and again for each stage that needs it.
+//! If a payload is one frame that states the size of its content, the buffer has exactly that size. Otherwise the
+//! buffer doubles when it is full, and memory is granted before each growth. A stated size is refused if no frame of
+//! this length can have so much content. Content that exceeds its share of the byte budget is not stored in memory: it
+//! is decompressed once to check it and to learn its size, and again for each stage that needs it.
 
 use std::cell::RefCell;
 
@@ -19,7 +19,8 @@ use crate::file::model::MaxBytes;
 use crate::payload::{Coding, Payload, Stream};
 use crate::record::Record;
 
-/// The maximum expansion of a frame: a block holds at most 128 KiB and takes more than three bytes.
+/// The maximum factor by which a frame expands: a block has at most 128 KiB of content and is more than three bytes
+/// long.
 const MAX_EXPANSION: u64 = 128 << 10;
 
 /// The number of bytes produced between two checks of the time limit and of cancellation.
@@ -28,7 +29,7 @@ const STEP: usize = 8 << 20;
 /// The largest window that a frame may require, as a power of two: the default of the `zstd` program.
 const MAX_WINDOW_LOG: u32 = 27;
 
-/// The window that the format demands of every decoder, so every frame may require it.
+/// The window that the format requires every decoder to support, as a power of two. Every frame may require it.
 const MIN_WINDOW_LOG: u32 = 23;
 
 /// See the [module](self).
@@ -44,7 +45,8 @@ impl Decompress {
 }
 
 thread_local! {
-    /// Made once per thread: it costs more than a small payload's decompression.
+    /// The decompressor. It is created once per thread, because its creation takes longer than the decompression of a
+    /// small payload.
     static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
@@ -94,14 +96,14 @@ fn window_log(start: &[u8]) -> u32 {
     const IS_SINGLE_SEGMENT: u8 = 1 << 5;
     let window = match start {
         [a, b, c, d, descriptor, ..] if [*a, *b, *c, *d] == MAGIC && descriptor & IS_SINGLE_SEGMENT != 0 => {
-            // The whole content is the window.
+            // The window is the whole content.
             get_frame_content_size(start).ok().flatten().unwrap_or(0)
         }
         [a, b, c, d, _, window, ..] if [*a, *b, *c, *d] == MAGIC => {
             let base = 1_u64 << (10 + (window >> 3));
             base + base / 8 * u64::from(window & 7)
         }
-        // There is no frame, or a skippable one.
+        // There is no frame, or the frame is skippable.
         _ => 0,
     };
     let log = u64::BITS - window.saturating_sub(1).leading_zeros();
@@ -109,7 +111,7 @@ fn window_log(start: &[u8]) -> u32 {
 }
 
 impl Decompress {
-    /// The content, unless it is too large for memory.
+    /// The content; `None` if it is too large for memory.
     fn in_memory(&self, packed: &[u8], limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Option<Vec<u8>>, Failure> {
         let announced = content_size(packed)?;
         limit.admit(announced.unwrap_or(0))?;
@@ -162,7 +164,7 @@ impl Decompress {
         Ok(Some(content))
     }
 
-    /// The content as a stream that is known to decompress to its end.
+    /// The content as a stream. The whole payload has been decompressed once to check it.
     fn streamed(&self, packed: &Payload, limit: Limit, held: u64, cx: &mut Cx<'_>) -> Result<Stream, Failure> {
         let (mut window_log, weight) = match packed {
             Payload::Bytes(bytes) => (window_log(bytes), self.most_in_memory + bytes.len() as u64),
@@ -185,7 +187,7 @@ impl Decompress {
             });
             match passed {
                 Ok(_) => return Ok(stream.of_len(made)),
-                // A later frame may require a larger window.
+                // The window was computed from the first frame. A later frame may require a larger window.
                 Err(failure) if failure.is_permanent() && window_log < MAX_WINDOW_LOG => window_log = MAX_WINDOW_LOG,
                 Err(failure) => return Err(failure),
             }
@@ -265,7 +267,7 @@ mod tests {
         for at in 0..packed.len() {
             let mut damaged = packed.clone();
             damaged[at] ^= 0x55;
-            // Without a checksum, a flipped bit of the content may go unnoticed, but it must not do harm.
+            // Without a checksum, a flipped bit of the content may remain undetected, but it must do no harm.
             let _ = run(Decompress::new(None, u64::MAX), Record::holding(damaged));
         }
         let error = run(Decompress::new(None, u64::MAX), Record::holding(b"plain text".to_vec())).unwrap_err();
@@ -274,7 +276,8 @@ mod tests {
 
     #[test]
     fn a_stated_size_that_the_frame_cannot_hold_is_refused() {
-        // Magic, a descriptor with an eight-byte size, a window, the size, an empty last block.
+        // A magic number, a descriptor that announces a size of eight bytes, a window, the size, and an empty last
+        // block.
         let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0b1100_0000, 0x58];
         frame.extend((1_u64 << 40).to_le_bytes());
         frame.extend([1, 0, 0]);

@@ -15,7 +15,7 @@ pub(super) fn build(mode: &ZstdMode, most_in_memory: u64) -> Box<dyn Op> {
     }
 }
 
-/// The library's name of an error code.
+/// The library's name for an error code.
 fn reason(code: ::zstd::zstd_safe::ErrorCode) -> &'static str {
     ::zstd::zstd_safe::get_error_name(code)
 }

@@ -1,8 +1,8 @@
-//! The directory of a zip archive: where it is, and what its entries say.
+//! Finds the directory of a zip archive and reads its entries.
 //!
-//! The layout is that of PKWARE's APPNOTE 6.3, sections 4.3 to 4.5. Numbers are little-endian. An archive may follow
-//! other bytes, as in a file that unpacks itself. All offsets are then too small by the same amount, which the actual
-//! offset of the directory reveals.
+//! The layout is that of PKWARE's APPNOTE 6.3, sections 4.3 to 4.5. Numbers are little-endian. Other bytes may precede
+//! an archive, as in a self-extracting file. All stated offsets are then too small by the same amount. This amount is
+//! the difference between the actual and the stated offset of the directory.
 
 use std::io::{self, BufReader, Read};
 
@@ -10,12 +10,12 @@ use super::Refused;
 use crate::ops::split::{READ, Torn};
 use crate::payload::{RandomAccess, Section, is_unread};
 
-/// The length of the last record of an archive, without its comment, and the maximum length of the comment.
+/// The length of an archive's last record without the comment, and the maximum length of the comment.
 const END: u64 = 22;
 const MAX_COMMENT: u64 = 0xffff;
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 
-/// The record that replaces the last one in large archives; the locator below says where it is.
+/// The length of the record that replaces the last record in large archives. The locator below states its offset.
 const END_64: u64 = 56;
 const END_64_SIGNATURE: &[u8] = b"PK\x06\x06";
 const LOCATOR: u64 = 20;
@@ -29,27 +29,27 @@ const ENTRY_SIGNATURE: &[u8] = b"PK\x01\x02";
 const HEADER: usize = 30;
 const HEADER_SIGNATURE: &[u8] = b"PK\x03\x04";
 
-/// The extra field with numbers that need 64 bits.
+/// The id of the extra field with numbers that need 64 bits.
 const WIDE: u16 = 1;
 
 /// The flags of an entry whose content or header is encrypted.
 const ENCRYPTED: u16 = 1 | 1 << 13;
 
-/// The system whose modes are those of Unix, and the bits of a mode that tell the type of a file.
+/// The number of the system Unix, the mask of a mode's bits for the type of a file, and the value for a regular file.
 const UNIX: u8 = 3;
 const TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
-/// The entries of a directory that are still to be read.
+/// An iterator over the entries of a directory.
 pub(super) struct Directory {
     entries: BufReader<Section>,
-    /// The number of its bytes that are still to be read.
+    /// The number of bytes of the directory that are still to be read.
     left: u64,
     /// The offset of the directory; all files are before it.
     start: u64,
     /// The difference between the actual offsets and those that the archive states.
     shift: u64,
-    /// The number of bytes of all files so far, with their headers.
+    /// The number of bytes of all files so far, including their headers.
     taken: u64,
     /// The number of entries so far, and the number that the archive announces; they are compared modulo 2^16.
     read: u64,
@@ -59,12 +59,12 @@ pub(super) struct Directory {
 /// A file of an archive.
 pub(super) struct Entry {
     pub(super) name: Vec<u8>,
-    /// Whether it has content, unlike a folder, a link or a special file.
+    /// Whether the entry is a regular file, rather than a folder, a link or a special file.
     pub(super) is_file: bool,
     pub(super) encrypted: bool,
     pub(super) method: u16,
     pub(super) crc: u32,
-    /// The length of its content.
+    /// The length of the file's content.
     pub(super) bytes: u64,
     compressed: u64,
     header_at: u64,
@@ -74,13 +74,14 @@ impl Directory {
     /// Finds the directory of an archive.
     ///
     /// # Errors
-    /// There is none, or the archive is one part of several.
+    /// There is no directory, or the archive is one part of several.
     pub(super) fn find(archive: &RandomAccess) -> Result<Self, Torn> {
         let senseless = |reason: &str| Torn::Senseless(format!("it is not a zip archive, or is damaged: {reason}"));
         let tail_at = archive.len().saturating_sub(END + MAX_COMMENT);
         let tail = read(archive, tail_at, archive.len() - tail_at)?;
         let last = tail.len().checked_sub(END as usize).ok_or_else(|| senseless("it is too short"))?;
-        // A comment may contain the signature, but then the length that follows does not fit.
+        // The comment may also contain the signature. Then the length after that signature does not match the end of
+        // the archive.
         let is_end = |at: &usize| {
             tail[*at..].starts_with(END_SIGNATURE)
                 && usize::from(u16_at(&tail[*at..], 20)) == tail.len() - at - END as usize
@@ -116,7 +117,7 @@ impl Directory {
     /// The next entry.
     ///
     /// # Errors
-    /// The directory is damaged, or its files share their bytes.
+    /// The directory is damaged, or several files share the same bytes.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, Torn> {
         let damaged = |reason: &str| Torn::Senseless(format!("the archive's directory is damaged: {reason}"));
         if self.left == 0 {
@@ -204,7 +205,7 @@ impl Directory {
 /// The numbers in the last record of an archive.
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
-    /// The numbers of this part and of the part with the directory, combined.
+    /// The number of this part and the number of the part with the directory, combined by a bitwise or.
     disks: u32,
     entries: u64,
     /// The length of the directory.
@@ -214,22 +215,22 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Whether some number may have been too large for its field.
+    /// Whether a number may have been too large for its field.
     fn lacks_room(self) -> bool {
         let (short, long) = (u64::from(u16::MAX), u64::from(u32::MAX));
         self.entries == short || self.bytes == long || self.at == long || self.disks & 0xffff == 0xffff
     }
 }
 
-/// The record of a large archive and its offset, if there is one before the last record.
+/// The record of a large archive and its offset, if there is such a record before the last record.
 fn large(archive: &RandomAccess, end_at: u64) -> Result<Option<(Numbers, u64)>, Torn> {
     let Some(locator_at) = end_at.checked_sub(LOCATOR) else { return Ok(None) };
     let locator = read(archive, locator_at, LOCATOR)?;
     if !locator.starts_with(LOCATOR_SIGNATURE) {
         return Ok(None);
     }
-    // If the archive follows other bytes, the stated offset is too small; the record then ends where the locator
-    // begins.
+    // If other bytes precede the archive, the stated offset is too small. The record then usually ends where the
+    // locator begins.
     let places = [Some(u64_at(&locator, 8)), locator_at.checked_sub(END_64)];
     for at in places.into_iter().flatten().filter(|at| *at <= locator_at) {
         let record = read(archive, at, END_64)?;
@@ -246,7 +247,7 @@ fn large(archive: &RandomAccess, end_at: u64) -> Result<Option<(Numbers, u64)>, 
     Ok(None)
 }
 
-/// The numbers of 64 bits among the extra fields of an entry.
+/// The 64-bit numbers in the extra fields of an entry.
 fn wide_numbers(mut extra: &[u8]) -> impl Iterator<Item = u64> {
     let mut numbers: &[u8] = &[];
     while extra.len() >= 4 {

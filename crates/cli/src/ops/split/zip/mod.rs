@@ -1,12 +1,12 @@
-//! The regular files of a zip archive, in the order of its directory. Folders and links have no content and are
+//! Cuts a zip archive into its regular files, in the order of its directory. Folders and links have no content and are
 //! skipped.
 //!
-//! Only the directory, at the archive's end, says where the files are. So the archive is read at the offsets in the
-//! directory, an entry at a time, and the memory depends on neither the number of files nor their sizes. Each entry is
-//! checked against the file's own header, the length of its content and its checksum.
+//! Only the directory, at the archive's end, states the offsets of the files. So the directory is read one entry at a
+//! time, and each file is read at the offset in its entry. The memory does not depend on the number of files. Each
+//! entry is checked against the file's own header, the length of its content and its checksum.
 //!
-//! If entries could share their bytes, a small archive could expand to any amount of content. So all files together may
-//! have no more compressed bytes than the archive has before its directory.
+//! If several files could share the same bytes, a small archive could expand to any amount of content. So all files
+//! together may have no more compressed bytes than the archive has before its directory.
 
 mod directory;
 
@@ -25,21 +25,21 @@ const STORED: u16 = 0;
 /// The method of content compressed by DEFLATE.
 const DEFLATED: u16 = 8;
 
-/// The maximum initial capacity of the buffer for a file's content: only the entry states its length, and that may be
-/// wrong.
+/// The maximum initial capacity of the buffer for a file's content. The length in the file's entry may be wrong, so it
+/// does not decide the capacity alone.
 const FIRST_ROOM: usize = 64 << 10;
 
 /// See the [module](self).
 pub(super) struct Members {
     archive: RandomAccess,
-    /// The rest of the directory, once it has been found.
+    /// The unread part of the directory, once the directory has been found.
     directory: Option<Directory>,
-    /// The largest file taken.
+    /// The maximum size of a file.
     most: usize,
     ended: bool,
 }
 
-/// The reason why a file cannot be taken.
+/// The reason why a file cannot become a piece.
 enum Refused {
     /// The archive cannot be read.
     Unread(io::Error),
@@ -79,7 +79,7 @@ impl Members {
         Ok(Some(Cut { kind: Kind::Member(entry.name), content, fault, ..Cut::default() }))
     }
 
-    /// The content of a file, if it is what its entry says.
+    /// The content of a file, if it has the length and the checksum in its entry.
     fn content(&self, entry: &Entry, directory: &Directory) -> Result<Vec<u8>, Refused> {
         let wrong = |reason: String| Err(Refused::Wrong(reason));
         if entry.encrypted {
@@ -95,7 +95,7 @@ impl Members {
         let data = directory.data(entry, &self.archive)?;
         let room = usize::try_from(entry.bytes).map_or(FIRST_ROOM, |bytes| bytes.min(FIRST_ROOM));
         let mut content = Vec::with_capacity(room);
-        // One byte more than the stated length is read, to detect content that is longer.
+        // One byte more than the stated length is read, to detect longer content.
         let most = entry.bytes.saturating_add(1);
         let read = match entry.method {
             STORED => data.take(most).read_to_end(&mut content),
@@ -121,7 +121,7 @@ impl Members {
     }
 }
 
-/// The name of a compression.
+/// The name of a compression method.
 fn method_name(method: u16) -> String {
     match method {
         9 => "Deflate64".to_owned(),

@@ -7,7 +7,7 @@ use flate2::{Compression, Crc};
 use super::*;
 use crate::payload::Stream;
 
-/// Writes an archive, whose entries may lie.
+/// Writes an archive whose entries may be wrong.
 #[derive(Default)]
 struct Builder {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ struct Builder {
     count: u16,
 }
 
-/// A file for the archive, and the lies of its entry.
+/// A file for the archive, and the errors in its entry.
 #[derive(Clone, Copy)]
 struct Added<'a> {
     name: &'a str,
@@ -24,9 +24,9 @@ struct Added<'a> {
     flags: u16,
     /// The mode of a file on Unix.
     mode: u32,
-    /// The length, if another is announced.
+    /// The length in the entry, if it differs from the real length.
     announced: Option<u32>,
-    /// The name in the file's own header, if it is another.
+    /// The name in the file's own header, if it differs from the name in the entry.
     own_name: Option<&'a str>,
 }
 
@@ -55,7 +55,7 @@ impl Builder {
         self.entry(added, content.len() as u32, at)
     }
 
-    /// An entry of the directory alone.
+    /// Adds an entry to the directory only.
     fn entry(mut self, added: Added<'_>, compressed: u32, at: u32) -> Self {
         let mut crc = Crc::new();
         crc.update(added.content);
@@ -86,7 +86,7 @@ impl Builder {
         self.bytes
     }
 
-    /// The end of an archive whose numbers need 64 bits.
+    /// Writes the end of an archive whose numbers need 64 bits.
     fn end_large(mut self) -> Vec<u8> {
         let (at, len) = (self.bytes.len() as u64, self.entries.len() as u64);
         self.bytes.append(&mut self.entries);
@@ -111,7 +111,7 @@ fn members(archive: &[u8], most: usize) -> Vec<Result<Cut, Torn>> {
     Members::new(stream.random_access().unwrap(), most).collect()
 }
 
-/// Each member: its name, and its content or what is wrong with it.
+/// The name of each file, with the file's content or the fault.
 fn shown(archive: &[u8], most: usize) -> Vec<(String, String)> {
     let members = members(archive, most).into_iter().map(|cut| match cut {
         Ok(Cut { kind: Kind::Member(name), content, fault, .. }) => {
@@ -247,7 +247,7 @@ fn what_is_no_archive_or_a_damaged_one_ends() {
         let found = shown(&archive[..cut], 100);
         assert!(found.last().is_some_and(|last| last.0 == "torn"), "{cut}: {found:?}");
     }
-    // Whichever byte is changed, reading ends.
+    // Reading ends, whichever byte is changed.
     for place in 0..archive.len() {
         for bit in [1, 0x80] {
             let mut other = archive.clone();
