@@ -1,12 +1,12 @@
-//! `millstream run`: builds a flow, feeds it its source, shows its progress, and reports the outcome.
+//! `millstream run`: builds a flow, runs the units of its source, shows the progress, and reports the outcome.
 //!
-//! The main thread reads one channel of events (`watch`). The flow, whose workers pull the source, sends to it, and so
-//! do three threads: the *signals* thread obeys interrupts and passes them on; the *drainer* waits for the last unit;
-//! the *control* thread serves `status` and `set`. The first interrupt stops admission and lets the units in flight
-//! finish; the second abandons them. Neither waits for the source, which may be stuck in a read.
+//! The main thread reads one channel of events (`watch`). The flow, whose workers read the source, sends events to this
+//! channel. So do three threads: the *signals* thread handles interrupts, the *drainer* waits for the last unit, and
+//! the *control* thread serves `status` and `set`. The first interrupt stops admission, and the units in flight finish;
+//! the second abandons these units. Neither waits for the source, which may be blocked in a read.
 //!
-//! Progress, messages and the report's table go to standard error. Standard output belongs to the stages: to programs
-//! with `stdout = "inherit"`, and to ops that append to `/dev/stdout`.
+//! Progress, messages and the report's table go to standard error. Standard output is only for the stages, for example
+//! programs with `stdout = "inherit"` and ops that append to `/dev/stdout`.
 
 mod ending;
 mod halt;
@@ -73,7 +73,7 @@ use crate::wire::{OnRetire, Ops, wire};
 /// The reason why a flow was not run. No unit was admitted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    /// The flow file cannot be used, at least with these INPUTs.
+    /// The flow file cannot be used, or not with these INPUTs.
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// The source cannot be opened.
@@ -85,16 +85,16 @@ pub(crate) enum RunError {
     /// Dead letters could not be written.
     #[error("dead letters: {0}, or name a file with --dead-letters")]
     DeadLetters(#[from] NotWritable),
-    /// A setting of `--set` is not understood.
+    /// A setting of `--set` is not valid.
     #[error("--set {0}")]
     Set(#[from] SettingError),
     /// The trace cannot be written.
     #[error(transparent)]
     Trace(NotWritable),
-    /// The control socket cannot be created at the requested path.
+    /// The control socket cannot be created at the given path.
     #[error("--control {}: {error}", shown::path(path))]
     Control {
-        /// The requested path.
+        /// The path from the command line.
         path: PathBuf,
         /// The error of the system.
         error: io::Error,
@@ -106,7 +106,7 @@ pub(crate) enum RunError {
     #[error(transparent)]
     #[cfg(feature = "http")]
     Otlp(#[from] OtlpError),
-    /// The run cannot be watched as requested.
+    /// The live page of the run cannot be served as requested.
     #[error(transparent)]
     Serve(#[from] NotServed),
     /// The system refuses a thread or a signal handler.
@@ -114,7 +114,7 @@ pub(crate) enum RunError {
     System(#[from] io::Error),
 }
 
-/// Runs a flow to its end, or with `--dry-run` shows what a run would do, and returns the exit status.
+/// Runs a flow, or with `--dry-run` shows what a run would do. Returns the exit status.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     if let Some(units) = args.dry_run {
         return rehearsal::rehearse(args, units);
@@ -179,7 +179,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         let marks = Arc::clone(&marks);
         move |letter| marks.settle(letter)
     });
-    // Only a unit with a letter from an earlier run has something to settle when it retires.
+    // Only a unit from a dead letter has a letter to mark when the unit is retired.
     let may_have_letters = again.is_some() || live::refusal(&file).is_none();
     let on_retire = may_have_letters
         .then(|| -> OnRetire { Box::new(move |record: Record| record.settled_letters().for_each(&retired)) });
@@ -215,7 +215,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let audit = Audit::begin();
     let asked = (send.clone(), control.clone());
     let drain = Box::new(move || {
-        // The event is sent first, since the flow may have ended by the time it is stopped.
+        // The event is sent first: after `stop`, the flow may end before an event could be sent.
         let _ = asked.0.send(Event::Asked(Box::new(asked.1.snapshot())));
         asked.1.stop();
     });
@@ -255,7 +255,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let names = serve::feed::Names { run: &name, reach: reach.as_deref() };
     let feed = Arc::new(Feed::new(names, &file, &control.snapshot(), has_page, beside));
     if has_page {
-        // The live trace begins before the page opens, so that its first question has an answer.
+        // The live trace begins before the page opens, so that data exists for the page's first request.
         live.begin();
     }
     let told = Told { say, audit: audit.clone(), live };
@@ -279,7 +279,7 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
     let total = || total.map(|total| total.saturating_add(readmission.sent()));
     let mut ending = watch(&control, &events, &mut screen, &total, &waits, &feed, move || drainer.drain(service));
     print_out(&wired.printer, &events, &mut screen, &mut ending);
-    // Kills the programs that no worker could end before the flow was abandoned.
+    // Kills the programs that still run after the flow was abandoned.
     program::live::end();
     if let Some(supervisor) = supervisor {
         supervisor.dismiss();
@@ -355,14 +355,14 @@ fn try_run(args: &RunArgs, again: Option<&Letters>) -> Result<u8, RunError> {
         table: !args.output.quiet && !args.output.no_report,
     };
     let status = closing.tell(written && metrics_kept && all_kept.is_ok() && traced.is_ok());
-    // A source that panicked must not look like a source that ended.
+    // A panic of the source continues here, so that it is not taken for the end of the source.
     if let Some(panic) = ending.panic {
         resume_unwind(panic);
     }
     Ok(status)
 }
 
-/// The files that a run reads and writes by the names on its command line.
+/// The files on the command line that a run reads or writes.
 fn files_of<'a>(args: &'a RunArgs, letters: &DeadLetters) -> Vec<Cow<'a, Path>> {
     let OutputArgs { report, serve, .. } = &args.output;
     let named = [Some(&args.flow.flow), report.as_ref(), serve.metrics_file.as_ref()].into_iter().flatten();
@@ -376,8 +376,7 @@ fn reads_stdin(file: &FlowFile) -> bool {
     matches!(file.source, SourceSpec::Lines { from: LinesFrom::Stdin, .. })
 }
 
-/// Removes the files that killed runs have left, and begins the list by which a later run could remove this run's
-/// files.
+/// Removes temporary files of killed runs, and begins the list from which a later run could remove this run's files.
 fn clear_up_after_others(screen: &mut Screen) -> Option<leftovers::Keeper> {
     let removed = leftovers::sweep();
     if removed > 0 {
@@ -389,7 +388,7 @@ fn clear_up_after_others(screen: &mut Screen) -> Option<leftovers::Keeper> {
         .ok()
 }
 
-/// The supervisor of the programs that stages start, if there are such stages.
+/// The supervisor of the programs that stages start, if any stage starts programs.
 fn supervised(file: &FlowFile, screen: &mut Screen) -> Option<Supervisor> {
     if !file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_))) {
         return None;
@@ -405,7 +404,7 @@ pub(crate) fn with_places(source: Source, printer: Arc<Printer>) -> Source {
     }))
 }
 
-/// The number of units that the source will yield, if it is known.
+/// The number of units that the source will yield, if that number is known.
 fn exact_length(source: &Source) -> Option<u64> {
     match source.size_hint() {
         (least, Some(most)) if least == most => Some(least as u64),
@@ -413,8 +412,8 @@ fn exact_length(source: &Source) -> Option<u64> {
     }
 }
 
-/// Opens the control socket and prints its path. If there is no folder for it, the flow runs all the same, unless a
-/// path was requested.
+/// Opens the control socket and prints its path. Without a folder for the socket, the flow runs without a socket,
+/// unless the command line names a path.
 fn serve(
     args: &RunArgs,
     name: &str,
@@ -446,7 +445,7 @@ fn serve(
     }
 }
 
-/// The run as a command line names it: by its name, or by the path that was chosen for its socket.
+/// The argument by which a command line names this run: its name, or the path that was chosen for its socket.
 fn reach(args: &RunArgs, name: &str, server: &Server) -> String {
     match &args.output.control {
         Some(_) => quoted(absolute(server.path()).as_os_str().as_encoded_bytes()),
@@ -454,20 +453,20 @@ fn reach(args: &RunArgs, name: &str, server: &Server) -> String {
     }
 }
 
-/// The path in a form that is valid in any folder.
+/// The absolute path, which is valid in any working folder.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A thread that waits for the last unit, so that the main loop can receive interrupts meanwhile. It starts before the
-/// flow, which may use up all threads that the system allows.
+/// A thread that waits for the last unit, so that the main loop can receive interrupts meanwhile. The thread starts
+/// before the flow, which may use up all threads that the system allows.
 struct Drainer(Sender<Service<Record, Record>>);
 
 impl Drainer {
     fn start(events: Sender<Event>) -> io::Result<Self> {
         let (hand_over, service) = channel();
         thread::Builder::new().name("drainer".to_owned()).spawn(move || {
-            // A run that fails before its flow starts sends nothing.
+            // Nothing is received if the run fails before its flow starts.
             if let Ok(service) = service.recv() {
                 let service: Service<Record, Record> = service;
                 let _ = events.send(Event::Drained(Box::new(service.drain())));
@@ -481,7 +480,7 @@ impl Drainer {
     }
 }
 
-/// Takes the flow's dead letters, and marks the earlier letter of each unit that was retried.
+/// A function that receives the flow's dead letters, and marks the earlier letter of each unit that was retried.
 fn take(
     letters: Arc<DeadLetters>,
     causes: Arc<Causes>,
@@ -493,14 +492,15 @@ fn take(
         causes.add(&letter);
         let record = letter.input::<Record>();
         if dead_letters::only_lacks(&letter) {
-            // The failed piece has a letter already, which counted towards `halt`.
+            // This is a group that lacks pieces. The pieces have letters of their own, which have counted towards
+            // `halt`.
             record.iter().flat_map(|record| record.letters()).for_each(&died);
             return;
         }
         let pieces = record.and_then(|record| record.rare.wanted.as_deref()).unwrap_or_default();
         pieces.iter().for_each(|piece| missed(piece.letter));
         match record.filter(|record| record.rare.wanted.is_some() && record.rare.letter.is_none()) {
-            // The letters of its pieces say more precisely what has to run again.
+            // The unit gets no letter: the letters of its pieces state more precisely what has to run again.
             Some(record) => {
                 let unit = String::from_utf8_lossy(&record.shown_text()).into_owned();
                 complain(format!(
@@ -524,7 +524,7 @@ fn gathers_families(file: &FlowFile) -> bool {
     file.stages.iter().any(|stage| by_parent(&stage.op))
 }
 
-/// Keeps the letters of the units that a retry did not reach; returns their number.
+/// Copies the letters of the units that a retry did not reach into `letters`. Returns their number.
 fn keep_rest(again: &Letters, complete: bool, letters: &DeadLetters) -> io::Result<u64> {
     let mut kept = 0;
     for rest in again.rest(complete)? {
@@ -534,7 +534,7 @@ fn keep_rest(again: &Letters, complete: bool, letters: &DeadLetters) -> io::Resu
     Ok(kept)
 }
 
-/// Lets every op finish; returns each stage's gathered file, and whether all ops could finish.
+/// Finishes every op. Returns each stage's gathered file, and whether all ops could finish.
 fn finish(ops: &Ops, end: &RunEnd<'_>) -> (Vec<(String, Gathered)>, bool) {
     let mut gathered = Vec::new();
     let mut all = true;

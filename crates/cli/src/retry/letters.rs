@@ -1,7 +1,8 @@
 //! Reads a file of dead letters in order to run their units again.
 //!
-//! The file is read three times, line by line, so that it is never in memory as a whole: once to check all of it before
-//! anything runs, once as the source of the retry, and once to keep the letters that the retry did not reach.
+//! The file is read three times, line by line, so that it is never in memory as a whole. The first pass checks the
+//! whole file before any unit runs. The second pass is the source of the retry. The third pass copies the letters that
+//! the retry did not reach.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,7 +23,7 @@ use serde_json::value::RawValue;
 use super::origin::Origin;
 use crate::record::WantedPiece;
 
-/// The reason why a file of dead letters cannot be retried. Nothing has been run.
+/// The reason why a file of dead letters cannot be retried. No unit has run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LettersError {
     /// The file cannot be read.
@@ -33,7 +34,7 @@ pub(crate) enum LettersError {
         /// The operating system's reason.
         error: io::Error,
     },
-    /// A run still adds letters to the file, or another retry runs its units.
+    /// A run still adds letters to the file, or another retry runs the file's units.
     #[error(
         "{} is in use by a run or another retry that has not ended: retry it when that is over, if there are letters left",
         shown::path(path)
@@ -50,12 +51,12 @@ pub(crate) enum LettersError {
     Line {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: usize,
         /// The reason.
         reason: String,
     },
-    /// The letters come from several runs that are not retries of one run.
+    /// The letters come from several runs, and not all of these are retries of one run.
     #[error(
         "{}:{line} comes from another run than the letters before it: retry the letters of each in a file of their own",
         shown::path(path)
@@ -63,7 +64,7 @@ pub(crate) enum LettersError {
     Mixed {
         /// The file.
         path: PathBuf,
-        /// The first line that differs, from 1.
+        /// The number of the first line from a different run, from 1.
         line: usize,
     },
 }
@@ -98,41 +99,41 @@ struct Letter {
 /// A unit to run again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Again {
-    /// The number of its letter, from 0.
+    /// The number of the unit's letter, from 0.
     pub letter: usize,
     /// The path or line.
     pub text: Vec<u8>,
     /// Whether the unit is a group of items.
     pub is_group: bool,
-    /// For a file of a walk: the offset in its path of the part below the walked folder.
+    /// The offset in `text` at which the path below the walked folder begins, for a file that a walk found.
     pub rel_from: Option<usize>,
-    /// The pieces of the unit that run again, in order, each with its letter. If there are none, the unit itself runs
-    /// again.
+    /// The pieces of the unit that run again, in order, each with its letter. If the list is empty, the unit itself
+    /// runs again.
     pub wanted: Vec<WantedPiece>,
-    /// The number of the last piece that an earlier run has made from the unit.
+    /// The number of the last piece that an earlier run has cut from the unit.
     pub after: u64,
 }
 
 /// Letters that can be retried: at least one, and all from one run and its retries.
 #[derive(Debug)]
 pub(crate) struct Letters {
-    /// The file, open for as long as the letters are retried. Its lock keeps other retries from running the same units.
-    /// The kernel releases the lock however the process ends.
+    /// The file, which stays open while its letters are retried. The lock on the file keeps other retries from running
+    /// the same units. The kernel releases the lock when the process ends for any reason.
     lock: File,
     source: File,
     rest: File,
     count: usize,
-    /// The number of letters about things that the source could not read.
+    /// The number of letters about something that the source could not read, such as a folder.
     faults: usize,
     runs: Vec<String>,
     origin: Origin,
     done: Arc<[AtomicBool]>,
-    /// The letters of pieces that could not be found because their unit could not be split far enough.
+    /// Whether the piece of each letter could not be reached, because the unit that contains the piece has died.
     missed: Arc<[AtomicBool]>,
 }
 
 impl Letters {
-    /// Reads and checks a file; `None` if there is no letter in it.
+    /// Reads and checks a file. Returns `None` if the file has no letter.
     ///
     /// # Errors
     /// [`LettersError`].
@@ -183,7 +184,7 @@ impl Letters {
         Ok(first.map(|origin| Self { lock, source, rest, count, faults, runs, origin, done, missed }))
     }
 
-    /// The file, which stays locked for as long as this value lives.
+    /// The file, which stays locked as long as this value exists.
     pub(crate) fn locked(&self) -> &File {
         &self.lock
     }
@@ -198,7 +199,8 @@ impl Letters {
         self.count - self.faults
     }
 
-    /// The number of letters about things that the source could not read, such as a folder; they have no unit.
+    /// The number of letters about something that the source could not read, such as a folder. These letters have no
+    /// unit.
     pub(crate) fn faults(&self) -> usize {
         self.faults
     }
@@ -208,20 +210,20 @@ impl Letters {
         &self.runs
     }
 
-    /// The run from which the letters come.
+    /// The first run from which the letters come.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Returns the units in the order of their admission, for one pass. With `whole`, a letter of a piece makes its
-    /// whole unit run again, and a unit is returned once for all its letters. One of these letters stays until the unit
-    /// has ended; the others are settled at once.
+    /// Returns the units in the order of their admission, for one pass. With `whole`, a letter of a piece makes the
+    /// whole unit run again, and a unit is returned only once for all its letters. One of these letters stays open
+    /// until the unit has ended; the other letters are marked at once.
     ///
     /// # Errors
     /// The errors of the system.
     pub(crate) fn source(&self, whole: bool) -> io::Result<impl Iterator<Item = Again> + Send + use<>> {
         let lines = lines(self.source.try_clone()?).enumerate();
-        // `open` has already read and parsed all lines.
+        // Errors are skipped here, because `open` has already read and parsed all lines.
         let done = self.marker();
         let runs = self.runs.clone();
         let units = lines.filter_map(move |(index, (_, line))| {
@@ -239,30 +241,30 @@ impl Letters {
         .flatten())
     }
 
-    /// Marks a letter because its unit was retired or has died again. Returns `false` if it was marked already.
+    /// Marks a letter whose unit was retired or has died again. Returns `false` if the letter was marked already.
     pub(crate) fn mark(&self, letter: usize) -> bool {
         // Relaxed: the count of the remaining units orders the marks.
         self.done.get(letter).is_some_and(|done| !done.swap(true, Ordering::Relaxed))
     }
 
-    /// Marks each letter because its unit was retired or has died again.
+    /// A function that marks a letter whose unit was retired or has died again.
     pub(crate) fn marker(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let done = Arc::clone(&self.done);
         // Relaxed: the end of the flow orders the marks before the reads in `rest`.
         move |letter| done[letter].store(true, Ordering::Relaxed)
     }
 
-    /// Marks a letter whose piece could not be found because the unit that contains the piece has died. The letter is
-    /// kept.
+    /// A function for a letter whose piece could not be reached, because the unit that contains the piece has died.
+    /// Such a letter stays in the file.
     pub(crate) fn missing(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let missed = Arc::clone(&self.missed);
         // Relaxed: the end of the flow orders the marks before the reads in `rest`.
         move |letter| missed[letter].store(true, Ordering::Relaxed)
     }
 
-    /// Returns the lines that must be kept, each without its [`head`], for one pass. These are the letters about things
-    /// that the source could not read and those of pieces that were not found. Unless the retry is `complete`, they
-    /// include the letters whose units did not run to an end.
+    /// Returns the lines of the letters that must stay, each without its [`head`], for one pass. These are the letters
+    /// about something that the source could not read, and the letters of pieces that were not reached. If the retry is
+    /// not `complete`, the letters of units that neither were retired nor died again also stay.
     ///
     /// # Errors
     /// The errors of the system.
@@ -280,14 +282,14 @@ impl Letters {
     }
 }
 
-/// Whether a file of letters exists and no process uses it.
+/// Whether a file of letters exists and no process has locked it.
 pub(super) fn is_left(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| is_locked_alone(&file, path).unwrap_or(false))
 }
 
-/// Locks a file of letters. Returns `false` if another process has locked the file, or has replaced it meanwhile.
+/// Locks a file of letters. Returns `false` if another process has locked the file, or has replaced the file meanwhile.
 fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
-    // If the file system has no locks, concurrent retries cannot be detected.
+    // Other errors are ignored: if the file system has no locks, concurrent retries cannot be detected.
     if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
         return Ok(false);
     }
@@ -295,12 +297,12 @@ fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
     Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())))
 }
 
-/// The number of letters that are searched for further pieces of a unit, so that the unit is split once for all of
-/// them.
+/// The number of letters that are processed together. If several of them are of pieces of one unit, the unit is split
+/// only once.
 const TOGETHER: usize = 1 << 16;
 
-/// Returns the units in the order of their keys, provided that no unit comes more than [`TOGETHER`] positions too late.
-/// Letters are written when units fail, and units that were in flight together may fail in any order.
+/// Returns the units in the order of their keys, if no unit is more than [`TOGETHER`] positions too late. Letters are
+/// written when units fail, and units that are in flight together may fail in any order.
 fn in_order<K: Ord>(units: impl Iterator<Item = (K, Again)>) -> impl Iterator<Item = Again> {
     let mut units = units.fuse();
     let mut waiting = BTreeMap::new();
@@ -314,7 +316,7 @@ fn in_order<K: Ord>(units: impl Iterator<Item = (K, Again)>) -> impl Iterator<It
     })
 }
 
-/// The units with all their pieces, in the order of their first letters.
+/// Merges letters of the same unit. The units are in the order of their first letters.
 fn by_unit(letters: Vec<Again>) -> Vec<Again> {
     let mut units: Vec<Again> = Vec::new();
     let mut of_pieces: HashMap<_, usize> = HashMap::new();
@@ -338,15 +340,15 @@ fn by_unit(letters: Vec<Again>) -> Vec<Again> {
     units
 }
 
-/// The whole units of these letters, each once. Several units may have the same text. Their number is the number of
-/// letters of whole units with that text, or the largest number of letters of one and the same piece, whichever is
-/// greater.
+/// The whole units of these letters, each unit once. Several units may have the same text. The number of units with a
+/// text is the greater of two numbers: the number of letters of whole units with that text, and the largest number of
+/// letters for any one piece.
 fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Vec<Again> {
     #[derive(Default)]
     struct Alike {
         whole: usize,
         pieces: HashMap<Vec<u64>, usize>,
-        /// The letters of pieces whose unit has not come.
+        /// Letters of pieces that may each stand for a unit without a letter of its own.
         spare: Vec<Again>,
     }
     let mut units = Vec::new();
@@ -375,24 +377,25 @@ fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Ve
     units.into_iter().map(|letter| Again { wanted: Vec::new(), after: 0, ..letter }).collect()
 }
 
-/// The lines of a file with their numbers, from 1. Blank lines are skipped: a run leaves one where it could not remove
-/// a part of a letter.
+/// The lines of a file with their numbers, from 1. Blank lines are skipped: a run overwrites a part of a letter with a
+/// blank line if it cannot remove the part.
 fn lines(file: File) -> impl Iterator<Item = (usize, io::Result<Vec<u8>>)> {
     let lines = (1..).zip(BufReader::new(file).split(b'\n'));
     lines.filter(|(_, line)| !line.as_ref().is_ok_and(|line| line.trim_ascii().is_empty()))
 }
 
-/// The beginning of each letter of a run.
+/// The start of the line of each letter of a run.
 pub(crate) fn head(run: &str, started: u64) -> String {
     format!("{{\"run\":{},\"started\":{started},", serde_json::Value::from(run))
 }
 
-/// A letter without its head. If another program has rewritten the letter, its members may be in another order.
+/// The line of a letter without its head. If another program has rewritten the line, the members may be in another
+/// order.
 fn without_head(line: &[u8], letter: &Letter) -> Vec<u8> {
     if let Some(rest) = line.strip_prefix(head(&letter.run, letter.started).as_bytes()) {
         return rest.to_owned();
     }
-    // The values stay unparsed text.
+    // The values are not parsed and stay as they are.
     let members: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_slice(line);
     let mut members = members.expect("a letter is an object of JSON");
     members.remove("run");

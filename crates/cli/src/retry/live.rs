@@ -1,14 +1,15 @@
 //! Runs dead letters again while the run that wrote them continues.
 //!
-//! The letters so far are [set apart](DeadLetters::set_apart) in a file of their own, and a thread sends their units
-//! into the flow, in addition to its source. This is a *round*. Units that die again get letters in the run's file, as
-//! any unit does. A round ends when the last of its units ends, and its file is then removed. If the run ends first,
-//! letters whose units did not run to an end go back into the run's file. So each unit has at most one letter. If the
-//! process is killed, the files of unfinished rounds stay for `millstream retry`: a unit may then run once more than
-//! necessary, but none is lost.
+//! A *round* runs the letters so far: they are [set apart](DeadLetters::set_apart) in a file of their own, and a thread
+//! sends their units into the flow, in addition to the units of the source. Units that die again get letters in the
+//! run's file, like any unit. When the last unit of a round has ended, the round ends and its file is removed. If the
+//! run ends first, the letters whose units did not run to an end go back into the run's file. So each unit has at most
+//! one letter. If the process is killed, the files of unfinished rounds stay for `millstream retry`: a unit may then
+//! run once more than necessary, but no unit is lost.
 //!
-//! A unit can start over only if the flow keeps nothing of its first pass. So the letters of a flow that splits or
-//! gathers units, or that drops units whose text it has seen, can be run again only when the flow is over.
+//! A unit can start over during the run only if the flow has stored nothing of the unit's first pass. Three kinds of
+//! stages store something: those that split units, gather units, or drop units whose text they have seen. The letters
+//! of flows with such stages can be run again only after the run.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -34,19 +35,19 @@ use crate::serve::Say;
 use crate::shell_word::quoted;
 use crate::source;
 
-/// The time for which a request waits until the letters are set apart. A rename is quick, but a file system that does
-/// not answer must not delay other requests.
+/// How long a request waits until the letters are set apart. A rename is quick, but a file system that does not respond
+/// must not delay other requests.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Marks a letter, by its number in its file.
+/// A function that marks the letter with this number in its file.
 type Marker = Box<dyn Fn(usize) + Send + Sync>;
 
-/// The letters whose units are in the flow, by numbers that all files of letters share.
+/// The letters whose units are in the flow. Each letter has a number that is unique among all files of letters.
 #[derive(Default)]
 pub(crate) struct Marks(RwLock<Vec<(usize, Marker)>>);
 
 impl Marks {
-    /// Adds letters that are about to be retried; returns the number of the first one.
+    /// Adds letters that are about to be retried. Returns the number of the first of them.
     pub(crate) fn add(&self, letters: &Letters) -> usize {
         self.add_marker(letters.count(), Box::new(letters.marker()))
     }
@@ -58,7 +59,7 @@ impl Marks {
         first
     }
 
-    /// Marks a letter because its unit was retired or has died again.
+    /// Marks a letter whose unit was retired or has died again.
     pub(crate) fn settle(&self, letter: usize) {
         let marks = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let place = marks.partition_point(|(end, _)| *end <= letter);
@@ -75,7 +76,7 @@ impl fmt::Debug for Marks {
     }
 }
 
-/// The reason why a flow's letters cannot be run again before it is over.
+/// The reason why a flow's letters cannot be run again during the run; `None` if they can.
 pub(crate) fn refusal(file: &FlowFile) -> Option<String> {
     file.stages.iter().find_map(|stage| {
         let does = match stage.op {
@@ -88,14 +89,14 @@ pub(crate) fn refusal(file: &FlowFile) -> Option<String> {
     })
 }
 
-/// The parts of a run that are needed to run its letters again.
+/// The parts of a run that are needed to run its dead letters again.
 pub(crate) struct Parts {
     pub(crate) file: FlowFile,
     pub(crate) inputs: Vec<OsString>,
     pub(crate) letters: Arc<DeadLetters>,
     pub(crate) marks: Arc<Marks>,
     pub(crate) control: Control,
-    /// Gives units their positions, in a flow that prints in order.
+    /// The printer that gives units their positions, if the flow prints in order.
     pub(crate) printer: Option<Arc<Printer>>,
     pub(crate) say: Say,
 }
@@ -108,9 +109,9 @@ struct Inner {
     parts: Parts,
     refusal: Option<String>,
     gate: OnceLock<Submitter<Record, Record>>,
-    /// Whether a thread sends units.
+    /// Whether a thread of a round is running.
     busy: AtomicBool,
-    /// The number of letters that were set apart, the number of those that went back into the run's file, and the
+    /// The number of letters that were set apart, the number of letters that went back into the run's file, and the
     /// number of units that were sent.
     taken: AtomicU64,
     kept: AtomicU64,
@@ -137,9 +138,9 @@ struct Round {
 }
 
 impl Round {
-    /// Counts one unit as ended; returns whether it was the last.
+    /// Counts one unit as ended. Returns whether it was the last unit.
     fn ends_one(&self) -> bool {
-        // Acquire and release: the thread that ends the last unit sees the marks of all others.
+        // Acquire and release: the thread that ends the last unit sees the marks of all other threads.
         self.left.fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
@@ -149,31 +150,30 @@ impl Round {
 pub(crate) struct Facts {
     /// The number of letters in the file.
     pub(crate) letters: u64,
-    /// The number of letters that were run again.
+    /// The number of letters whose units were sent again.
     pub(crate) again: u64,
-    /// The command that runs them again when the run is over.
+    /// The command that runs the letters again when the run is over.
     pub(crate) command: String,
-    /// The reason why they cannot be run again before.
+    /// The reason why the letters cannot be run again during the run.
     pub(crate) refused: Option<String>,
 }
 
 /// The fate of the letters that were run again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RanAgain {
-    /// The number of letters that were run again.
+    /// The number of letters that were set apart.
     pub(crate) taken: u64,
-    /// The number of those that went back into the run's file, because their units did not run to an end.
+    /// The number of these letters that went back into the run's file, because their units did not run to an end.
     pub(crate) kept: u64,
 }
 
 impl RanAgain {
-    /// The number of letters whose units ran again, to an end.
+    /// The number of letters whose units ran to an end.
     pub(crate) fn ran(self) -> u64 {
         self.taken.saturating_sub(self.kept)
     }
 
-    /// The number of dead units, given the number of deaths: a unit that ran again counts as dead only if it died
-    /// again.
+    /// The number of dead units after `died` deaths. A unit that ran again counts as dead only if it died again.
     pub(crate) fn still_dead(self, died: u64) -> u64 {
         (died + self.kept).saturating_sub(self.taken)
     }
@@ -200,7 +200,7 @@ impl Readmission {
         }))
     }
 
-    /// Notes that the flow has started and takes units at `gate`.
+    /// Notes that the flow has started and accepts units through `gate`.
     pub(crate) fn open(&self, gate: Submitter<Record, Record>) {
         let _ = self.0.gate.set(gate);
     }
@@ -224,10 +224,10 @@ impl Readmission {
         }
     }
 
-    /// Begins to run the units of all letters again; the answer says how many units there are.
+    /// Begins to run the units of all letters again. The text that is returned states the number of letters.
     ///
     /// # Errors
-    /// The letters stay as they are, for the reason given.
+    /// The letters stay as they are, for this reason. Or the file system is slow, and the letters are run again later.
     pub(crate) fn begin(&self) -> Result<String, String> {
         let inner = &self.0;
         let later = |why: &str| Err(format!("{why}: when the run is over, `{}` runs them again", inner.command()));
@@ -278,7 +278,7 @@ impl Readmission {
         }
     }
 
-    /// Ends the rounds because the flow is over. `complete` says whether every unit that the flow took has left it.
+    /// Ends the rounds because the flow is over. `complete` tells whether every admitted unit has left the flow.
     /// Letters whose units did not run to an end go back into the run's file.
     pub(crate) fn finish(&self, complete: bool) -> RanAgain {
         let inner = &*self.0;
@@ -288,7 +288,7 @@ impl Readmission {
             state.thread.take()
         };
         if let Some(thread) = thread {
-            // The flow takes no more units, so the thread ends.
+            // The flow accepts no more units, so the thread ends soon.
             let _ = thread.join();
         }
         let rounds = std::mem::take(&mut inner.state().rounds);
@@ -320,7 +320,8 @@ impl Inner {
         (self.parts.say)(line);
     }
 
-    /// Sets the letters apart, reports their number or why they cannot be set apart, and sends their units.
+    /// Sets the letters apart, and sends their number, or the reason why this failed, to `tell`. Then sends their units
+    /// into the flow.
     fn run(self: &Arc<Self>, tell: &SyncSender<Result<u64, String>>) {
         let letters = self.parts.letters.tally().written;
         let apart = match self.parts.letters.set_apart() {
@@ -328,7 +329,7 @@ impl Inner {
             Ok(None) => return drop(tell.send(Err("there are none any more".to_owned()))),
             Err(error) => return drop(tell.send(Err(error.to_string()))),
         };
-        // A client that no longer waits needs no answer.
+        // An error means that the client no longer waits, and is ignored.
         let _ = tell.send(Ok(letters));
         let letters = match Letters::open_own(&apart.path) {
             Ok(Some(letters)) => letters,
@@ -338,7 +339,7 @@ impl Inner {
                 return self.say(format!("dead letters are not run again and stay in {path}: {error}"));
             }
         };
-        // Relaxed: the number is only shown, until this thread has ended.
+        // Relaxed: while this thread runs, the number is only shown.
         self.taken.fetch_add(letters.count() as u64, Ordering::Relaxed);
         let (units, left) = (letters.units(), AtomicUsize::new(letters.units() + 1));
         let round = Arc::new(Round { letters, apart, is_sent: AtomicBool::new(false), left });
@@ -348,7 +349,7 @@ impl Inner {
             Ok(sent) => {
                 self.say(format!("{} of dead letters came in again", text::counted(sent, "unit")));
                 if sent == units as u64 {
-                    // Relaxed: read when this thread has ended.
+                    // Relaxed: the flag is read after this thread has ended.
                     round.is_sent.store(true, Ordering::Relaxed);
                     if round.ends_one() {
                         self.end(&round);
@@ -359,9 +360,9 @@ impl Inner {
         }
     }
 
-    /// Marks a letter of the round, and ends the round with the last one.
+    /// A function that marks a letter of the round. The mark of the last letter ends the round.
     fn marker(self: &Arc<Self>, round: &Arc<Round>) -> Marker {
-        // Weak references, since the value to which they point owns the marks.
+        // The references are weak, because the values to which they point own this function.
         let (inner, round) = (Arc::downgrade(self), Arc::downgrade(round));
         Box::new(move |letter| {
             if let (Some(inner), Some(round)) = (inner.upgrade(), round.upgrade())
@@ -384,7 +385,7 @@ impl Inner {
         }
     }
 
-    /// Sends units until the flow takes no more; returns their number.
+    /// Sends units until the flow accepts no more. Returns the number of units that were sent.
     fn send(&self, units: impl Iterator<Item = Again> + Send + 'static, first: usize, count: usize) -> u64 {
         let Some(gate) = self.gate.get() else { return 0 };
         let units = units.map(move |unit| Again { letter: unit.letter + first, ..unit });
@@ -409,7 +410,7 @@ impl Inner {
             Ok(rest) => {
                 for letter in rest {
                     letters.keep(&letter);
-                    // Relaxed: read when all threads that count have ended.
+                    // Relaxed: the number is read after all threads that change it have ended.
                     self.kept.fetch_add(1, Ordering::Relaxed);
                 }
                 letters.tally().refused > refused

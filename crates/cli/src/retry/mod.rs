@@ -1,9 +1,9 @@
 //! `millstream retry`: runs the units of a file of dead letters again.
 //!
-//! A retry repeats the run from which the letters come, with their units in place of the source: the same flow,
-//! parameters, INPUTs, caps and folder. Units start over at the first stage. Afterwards the file of dead letters
-//! contains the units that died again and, if the retry was interrupted, those that it did not reach; the retried file
-//! is kept beside it as `FILE.old`.
+//! A retry repeats the run from which the letters come, with the same flow, parameters, INPUTs, caps and folder. Only
+//! the source differs: its units are those of the letters. Units start over at the first stage. Afterwards the file of
+//! dead letters contains the units that died again and, if the retry was interrupted, the units that it did not reach.
+//! The retried file is renamed to `FILE.old`.
 
 pub(crate) mod letters;
 pub(crate) mod live;
@@ -25,7 +25,7 @@ use crate::run;
 use crate::serve::args::ServeArgs;
 use crate::shell_word::quoted;
 
-/// The suffix of the name of a file of dead letters.
+/// The end of the name of each file of dead letters.
 const ENDING: &str = ".dead-letters.jsonl";
 
 /// The reason why nothing was retried.
@@ -37,7 +37,7 @@ pub(crate) enum RetryError {
     /// No file was named, and the current folder contains none.
     #[error("there is no file `*{ENDING}` here; name the file, as `millstream run` printed it")]
     NoFile,
-    /// No file was named, and the current folder contains several.
+    /// No file was named, and the current folder contains several files.
     #[error("there are several files of dead letters here, {}: name one", listed(.0))]
     ManyFiles(Vec<PathBuf>),
     /// The flow file has changed since the run.
@@ -82,7 +82,7 @@ pub(crate) fn retry(args: &RetryArgs) -> ExitCode {
     }
 }
 
-/// Prepares the run, in the folder of the first run; `None` if there is nothing to retry.
+/// Prepares the run, in the folder of the first run. Returns `None` if there is nothing to retry.
 fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
     let path = match &args.letters {
         Some(path) => path.clone(),
@@ -99,7 +99,8 @@ fn prepare(args: &RetryArgs) -> Result<Option<(RunArgs, Letters)>, RetryError> {
             ),
         );
     }
-    // Relative paths of this command line refer to the current folder, and those of the run to the run's folder.
+    // Relative paths on this command line refer to the current folder. Relative paths of the run refer to the run's
+    // folder.
     let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let path = here(path);
     let Some(letters) = Letters::open(&path)? else {
@@ -169,8 +170,8 @@ fn say(args: &RetryArgs, message: &str) {
     }
 }
 
-/// The only file of dead letters in a folder. If there is none, the file of letters that a killed run was running
-/// again.
+/// The only file of dead letters in a folder. If the folder has no such file, the file of a round that a killed run did
+/// not finish.
 fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
     let is_file = |name: &[u8]| name.ends_with(ENDING.as_bytes());
     let mut files = named(folder, is_file);
@@ -185,7 +186,7 @@ fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
     }
 }
 
-/// The files of this letter file's unfinished rounds, without those on which a run still works.
+/// The files of unfinished rounds of this file of letters, except files that a run still uses.
 fn rounds_left(letters: &Path) -> Vec<PathBuf> {
     let Some(own) = letters.file_name().map(OsStr::as_encoded_bytes) else { return Vec::new() };
     let folder = letters.parent().unwrap_or(Path::new(""));
@@ -193,14 +194,14 @@ fn rounds_left(letters: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|file| folder.join(file)).filter(|file| letters::is_left(file)).collect()
 }
 
-/// Whether this is the name of a round of that file of letters: `FILE.RUN.again-N`.
+/// Whether `name` is the name of a round's file for the letters in `file`: `FILE.RUN.again-N`.
 fn is_round_of(file: &[u8], name: &[u8]) -> bool {
     let run = name.strip_prefix(file).and_then(|rest| rest.strip_prefix(b"."));
     let last = run.and_then(|run| run.rsplit(|&byte| byte == b'.').next());
     last.and_then(|last| last.strip_prefix(b"again-")).is_some_and(|number| number.iter().all(u8::is_ascii_digit))
 }
 
-/// The names in a folder that satisfy the condition, in order.
+/// The names in a folder for which the condition is true, sorted.
 fn named(folder: &Path, is_so: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());

@@ -1,4 +1,4 @@
-//! The run from which a dead letter comes, in enough detail to repeat it.
+//! The run from which a dead letter comes, in enough detail to repeat the run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{FlowArgs, RunArgs};
 
-/// A flow with everything that the command line filled into it.
+/// A flow, with all settings from the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The [first run](first_of), with which a chain of retries began.
+    /// The name of the [first run](first_of) in a chain of retries.
     pub first: String,
     /// The flow file's absolute path.
     pub flow: Bytes,
@@ -43,7 +43,7 @@ pub(crate) struct Origin {
     pub workers: Option<usize>,
 }
 
-/// A path or argument, which need not be UTF-8: in JSON a string, or `{"hex":"…"}`.
+/// A path or an argument, which need not be UTF-8. In JSON, it is a string or `{"hex":"…"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Bytes {
@@ -51,7 +51,7 @@ pub(crate) enum Bytes {
     Text(String),
     /// Any other text.
     Hex {
-        /// Its bytes in hexadecimal.
+        /// The text's bytes in hexadecimal.
         hex: String,
     },
 }
@@ -79,7 +79,7 @@ impl Bytes {
 }
 
 impl Origin {
-    /// The origin of the letters of a first run with these arguments; `text` is the text of the flow file.
+    /// The origin of the letters of a first run with these arguments. `text` is the text of the flow file.
     ///
     /// # Errors
     /// The working folder cannot be determined.
@@ -102,7 +102,7 @@ impl Origin {
         })
     }
 
-    /// The flow's arguments on the command line; `None` if a path in it is damaged.
+    /// The flow's arguments on the command line; `None` if a path is damaged.
     pub(crate) fn flow_args(&self) -> Option<FlowArgs> {
         Some(FlowArgs {
             flow: self.flow.to_path()?,
@@ -119,20 +119,20 @@ impl Origin {
         Self { flow_blake3: hash(text), ..self.clone() }
     }
 
-    /// Whether both belong to one run or its retries; the flow file may have changed in between.
+    /// Whether both origins belong to the same run and its retries. The flow file may have changed between the runs.
     pub(crate) fn is_same_run(&self, other: &Self) -> bool {
         let Self { first, flow, flow_text: _, flow_blake3: _, dir, params, inputs, inflight: _, memory: _, workers: _ } =
             self;
         (first, flow, dir, params, inputs) == (&other.first, &other.flow, &other.dir, &other.params, &other.inputs)
     }
 
-    /// Whether this is the flow file's text.
+    /// Whether `text` is the text of this origin's flow.
     pub(crate) fn is_of(&self, text: &str) -> bool {
         self.flow_blake3 == hash(text)
     }
 }
 
-/// The unique name of a run of this process. The process id alone is not enough, since ids are reused.
+/// A unique name for a run of this process. The process id alone is not enough, because ids are reused.
 pub(crate) fn first_of(run: &str) -> String {
     format!("{run}-{}", token())
 }

@@ -28,12 +28,12 @@ pub(crate) const NOT_WRITTEN: u8 = 4;
 /// The facts that the end of a run reports.
 pub(super) struct Closing<'a> {
     pub(super) run: RunReport<'a>,
-    /// The flow at the moment it was abandoned, if it was.
+    /// The state of the flow when it was abandoned, if it was abandoned.
     pub(super) abandoned: Option<&'a Snapshot>,
     pub(super) interrupted: bool,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
-    /// The reason why the run has halted of its own accord, if it has.
+    /// The reason why the run has halted of its own accord, if it has halted.
     pub(super) halted: Option<&'a Reason>,
     pub(super) letters: &'a DeadLetters,
     /// The number of letters that a retry did not reach.
@@ -48,8 +48,8 @@ pub(super) struct Closing<'a> {
 }
 
 impl Closing<'_> {
-    /// Prints the table, writes the requested report, prints what went wrong, and returns the exit status. `written`
-    /// tells whether everything could be written so far.
+    /// Prints the table, writes the requested report, prints the problems, and returns the exit status. `written` tells
+    /// whether all results could be written so far.
     pub(super) fn tell(&self, mut written: bool) -> u8 {
         let report = self.run.report;
         if self.table {
@@ -86,7 +86,7 @@ impl Closing<'_> {
             complain(format!("{kept} not retried: {}", shown::path(&path)));
         }
         for (stage, file) in self.run.gathered {
-            // A file that was not replaced needs attention, even with `--quiet`.
+            // With `--quiet`, only a file that was not replaced is reported.
             if !self.quiet || matches!(file.fate, Fate::Kept { .. }) {
                 complain(format!("{}: {file}", text::printable(stage)));
             }
@@ -104,7 +104,7 @@ impl Closing<'_> {
             written = false;
         }
         written &= tally.refused == 0;
-        // If units are left although the run did not halt, an interrupt left them.
+        // If units are left although the run did not halt, the run was interrupted.
         let interrupted = self.interrupted
             || matches!(self.halted, Some(Reason::Output(Trouble::ReaderGone)))
             || report.left > 0 && self.halted.is_none();
@@ -120,12 +120,13 @@ impl Closing<'_> {
     }
 }
 
-/// The number of units left, and the whereabouts of those in flight when the flow was abandoned.
+/// The number of units left in the flow, and the stages in which units were when the flow was abandoned.
 fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     let units = text::counted(left, "unit");
     match abandoned.filter(|then| then.in_flight > 0) {
         Some(then) if then.in_flight == left => format!("{units} left; when abandoned: {}", whereabouts(then)),
-        // A unit that was running may have ended since the snapshot, and a unit that was admitted late is not in it.
+        // The numbers differ: units may have ended since the snapshot, and units that were admitted later are not in
+        // the snapshot.
         Some(then) => {
             format!(
                 "{units} left; when abandoned, {} were in flight: {}",

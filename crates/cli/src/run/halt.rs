@@ -1,8 +1,10 @@
-//! Reasons for a run to halt of its own accord: too many units have failed for good, or standard output takes no more.
+//! Halts a run of its own accord: because too many units have failed for good, or because standard output cannot be
+//! written.
 //!
-//! A run that halts admits no more units and starts no more work. Running work goes on to its end, unless the policy
-//! says `now`; waiting units are left. The thread that notices the reason stops admission and tells the stages
-//! ([`Halt::word`]) at once; the main loop abandons the waiting units once no stage is working.
+//! A run that halts admits no more units and starts no more work. Running work continues to its end, unless the policy
+//! says `now`. Waiting units stay in the flow. The thread that detects the reason stops admission and sets the stages'
+//! flag ([`Halt::word`]) at once. The main loop abandons the flow with its waiting units as soon as no stage is
+//! working.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -30,12 +32,12 @@ pub(super) struct Halt {
 pub(super) enum Reason {
     /// Too many units have failed for good.
     Failures {
-        /// Their number.
+        /// The number of units that have failed for good.
         dead: u64,
         /// Whether running work was ended.
         now: bool,
     },
-    /// Standard output takes no more.
+    /// Standard output cannot be written.
     Output(Trouble),
 }
 
@@ -44,12 +46,12 @@ impl Halt {
         Self { policy, dead: AtomicU64::new(0), word: Arc::default(), run: OnceLock::new() }
     }
 
-    /// The flag that tells stages to start nothing more. Relaxed: it publishes nothing else.
+    /// The flag that tells stages to start no more work. Relaxed: the flag publishes no other data.
     pub(super) fn word(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.word)
     }
 
-    /// Sets the run to halt, before it starts.
+    /// Sets the run that will be halted, before the run starts.
     pub(super) fn attach(&self, control: Control, events: Sender<Event>) {
         let first = self.run.set((control, events)).is_ok();
         assert!(first, "a run has one halt");
@@ -84,7 +86,7 @@ impl Halt {
 }
 
 impl Reason {
-    /// One line of text about the reason.
+    /// The reason as one line of text.
     pub(super) fn message(&self) -> String {
         match self {
             Self::Failures { dead, now } => {

@@ -1,4 +1,4 @@
-//! The identity of a run in its report, which distinguishes it from other reports.
+//! The identity of a run, which distinguishes the run's report from other reports.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,7 +14,7 @@ use crate::web_url;
 /// The run that a report describes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
-    /// The name by which `millstream status` reached it: flow and process id.
+    /// The name for `millstream status`: the flow's name and the process id.
     pub name: String,
     /// The flow file.
     pub flow_file: String,
@@ -24,9 +24,9 @@ pub(crate) struct Identity {
     pub params: BTreeMap<String, String>,
     /// The INPUTs of the command line.
     pub inputs: Vec<String>,
-    /// The machine.
+    /// The name of the machine.
     pub host: String,
-    /// The moment at which it began, in the format of RFC 3339, in UTC.
+    /// The start of the run in UTC, in the format of RFC 3339.
     pub started: String,
     /// The version of the command.
     pub version: String,
@@ -35,7 +35,7 @@ pub(crate) struct Identity {
 impl Identity {
     /// A run of `file` that begins now.
     pub(crate) fn new(name: &str, file: &FlowFile, args: &RunArgs) -> Self {
-        // A flow that is not in a file has a name but no path.
+        // A flow that is not in a file has only a name.
         let absolute = if args.flow.text.is_none() { absolute(&file.path).ok() } else { None };
         let path = absolute.unwrap_or_else(|| file.path.clone());
         Self {
@@ -51,7 +51,7 @@ impl Identity {
     }
 }
 
-/// A text of the command line without the credentials of a URL.
+/// A text from the command line, without the credentials of a URL.
 fn shown(text: &[u8]) -> String {
     String::from_utf8_lossy(&web_url::without_credentials(text)).into_owned()
 }

@@ -1,12 +1,12 @@
-//! The signals that ask a run to end, while it runs.
+//! Handles the signals that ask a run to end.
 //!
-//! The first signal stops admission; the second abandons the units in flight. Both happen here, on a thread that waits
-//! for nothing but signals. The main loop gets an event, and within a second it no longer waits for stages that have
-//! not ended. If the loop itself is blocked, for example by a stopped terminal, the process ends after five seconds
-//! ([`end_soon`]).
+//! The first signal stops admission; the second abandons the units in flight. A separate thread does both, and waits
+//! for nothing but signals. The main loop gets an event for each signal. Within a second after the second signal, it
+//! stops waiting for stages that have not ended. If the main loop itself is blocked, for example by a stopped terminal,
+//! the process ends after five seconds ([`end_soon`]).
 //!
-//! Once the loop is over, signals have their usual effect again, since writing the report may block on a pager that
-//! does not read.
+//! Once the main loop has ended, signals have their default effect again, because writing the report may block on a
+//! pager that does not read.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::dead_letters::DeadLetters;
 use crate::leftovers;
 use crate::steer::SocketFile;
 
-/// Handles the signals until it is dropped.
+/// Handles the signals until this is dropped.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     over: Arc<AtomicBool>,
@@ -34,13 +34,13 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Obeys signals from now on, and sends each to `events`.
+    /// Begins to handle signals. Sends an event for each signal to `events`.
     ///
     /// # Errors
-    /// The system refuses a handler or a thread.
+    /// The system refuses a signal handler or a thread.
     pub(super) fn heed(events: Sender<Event>, control: Control, letters: Arc<DeadLetters>) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        // Which signals are ignored must be read before the handlers are set: afterwards, it cannot be recognised.
+        // Signals that the process ignores must be found before the handlers are set: a handler replaces that setting.
         let ending: Vec<_> = signals::ending().collect();
         // The receiver exists before the handlers, so that no signal is lost.
         let mut signals = Signals::new(&ending)?;
@@ -54,7 +54,7 @@ impl Interrupts {
             if signals.next().is_none() {
                 return;
             }
-            // The event is sent first, since the flow may have ended by the time it is stopped.
+            // The event is sent first: after `stop`, the flow may end before an event could be sent.
             let _ = events.send(Event::Stopped(Box::new(control.snapshot())));
             control.stop();
             if signals.next().is_none() {
@@ -68,7 +68,7 @@ impl Interrupts {
         Ok(Self { over, socket })
     }
 
-    /// Removes this socket as well if the process has to end early.
+    /// Adds a socket that is removed if the process has to end early.
     pub(super) fn remove(&self, socket: SocketFile) {
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(socket);
     }
@@ -80,7 +80,8 @@ impl Drop for Interrupts {
     }
 }
 
-/// Cleans up as the end of the run would have done.
+/// Kills the programs that still run, and removes the socket and the temporary files, as the end of the run would have
+/// done.
 fn clean_up(socket: &Mutex<Option<SocketFile>>) {
     live::end();
     if let Some(socket) = socket.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -1,9 +1,9 @@
 //! `run --dry-run`: shows what each stage would do with the first units, and changes nothing.
 //!
 //! Ops without effects run: they read files, compute fields and decide conditions. Ops with effects (programs,
-//! requests, writes) are only described. Their results are unknown, so a text that depends on them is shown with its
-//! fields as they are written in the flow file. One unit is in flight at a time, in an engine flow without needs,
-//! retries and time limits.
+//! requests, writes) are only described. Their results are unknown, so a text that depends on these results is shown as
+//! it is written in the flow file. Only one unit is in flight at a time, and the flow has no needs, retries or time
+//! limits.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ use crate::record::Record;
 use crate::shell_word::quoted;
 use crate::{source, web_url, wire};
 
-/// The maximum number of rounds of a unit in a loop without effects.
+/// How often a unit may pass the same stage in a loop without effects.
 const MAX_ROUNDS: usize = 1000;
 /// The maximum number of columns for the name of a stage.
 const MAX_NAME_COLUMNS: usize = 24;
@@ -40,22 +40,22 @@ const MAX_NAME_COLUMNS: usize = 24;
 #[derive(Debug, Clone, Default)]
 struct Rehearsed {
     record: Record,
-    /// A line for each stage that the unit passed.
+    /// A line of text for each stage that the unit has passed.
     told: Vec<String>,
     /// The stage whose result would be the payload, if that result is unknown.
     payload_of: Option<String>,
-    /// The results that a run would know by now but the rehearsal does not, as [`source_of`] names them.
+    /// The results that a run would have by now but the rehearsal has not. Their names come from [`source_of`].
     later: BTreeSet<String>,
     /// The stages that the unit has passed, and whether one of them would have had an effect.
     been: Vec<String>,
     effects: bool,
-    /// Whether the rest of its path is unknown.
+    /// Whether the rest of the unit's path is unknown.
     ends: bool,
-    /// The unit of which this one is a copy, as it was at that moment.
+    /// If this unit is a copy, the original unit, as it was when it was copied.
     whole: Option<Arc<Rehearsed>>,
 }
 
-/// The name in [`Rehearsed::later`] of the result from which a field gets its value; `None` if no stage sets the field.
+/// The name in [`Rehearsed::later`] of the result that gives a field its value; `None` if no stage sets the field.
 fn source_of(field: &Field) -> Option<String> {
     match field {
         Field::Blake3 | Field::Shard => Some("blake3".to_owned()),
@@ -73,7 +73,7 @@ impl Rehearsed {
         Self { record, ..Self::default() }
     }
 
-    /// Whether a run would know the field by now but the rehearsal does not.
+    /// Whether a run would have a value for the field by now but the rehearsal has not.
     fn is_later(&self, field: &Field) -> bool {
         source_of(field).is_some_and(|source| self.later.contains(&source))
     }
@@ -95,7 +95,7 @@ impl Rehearsed {
         self.later.remove("size");
     }
 
-    /// The template's text, with unknown fields as they are written in the template.
+    /// The template's text. A field without a known value appears as it is written in the template.
     fn render(&self, template: &Template) -> Result<Vec<u8>, Failure> {
         if self.has_later(template) {
             return Ok(template.render_known(&Known(self)));
@@ -133,7 +133,7 @@ impl Rehearsed {
     }
 }
 
-/// A stage that reports what it would do.
+/// A stage of the rehearsal, which reports what it would do.
 struct Stage {
     name: String,
     columns: usize,
@@ -154,7 +154,7 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     if let Some(warnings) = file.render_warnings() {
         out::complain_page(&warnings);
     }
-    // The same checks as before a run.
+    // This does the same checks as before a run.
     drop(wire::wire(&file, |_| {}, None, Arc::default())?);
     let mut units = source::open(&file, &args.input, &Arc::default())?.take(most);
     let printed = Arc::new(Mutex::new(Ok(())));
@@ -168,7 +168,7 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     }));
     let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
     if printed.is_ok() && count == most {
-        // Asking the source whether there are more units could block.
+        // The source is not asked whether there are more units, because that could block.
         let more = most.saturating_mul(10);
         *printed =
             out::print(&format!("… the first {}; `--dry-run={more}` shows more\n", text::counted(most as u64, "unit")));
@@ -182,7 +182,7 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
 
 type Printed = Arc<Mutex<std::io::Result<()>>>;
 
-/// The flow of these stages, one unit at a time.
+/// A flow of these stages, with one unit in flight at a time.
 fn flow_of(file: &FlowFile, printed: &Printed, failed: &Arc<AtomicBool>) -> Flow<Rehearsed, Rehearsed> {
     let mut builder = Flow::builder::<Rehearsed>(file.name.clone());
     let (letters, failed) = (Arc::clone(printed), Arc::clone(failed));
@@ -243,7 +243,7 @@ fn print(printed: &Printed, page: &str) {
     }
 }
 
-/// The unit, and below it the stages' lines.
+/// The unit's text, followed by the lines of the stages.
 fn page(unit: &Rehearsed) -> String {
     let name = String::from_utf8_lossy(&unit.record.shown_text()).into_owned();
     let mut page = format!("{}\n", text::printable(&name));
@@ -265,7 +265,7 @@ impl Stage {
         }
     }
 
-    /// Notes that the unit has come to this stage.
+    /// Notes that the unit has entered this stage.
     fn enter(&self, unit: &mut Rehearsed) -> Result<(), Failure> {
         if let Some(fault) = &unit.record.rare.fault {
             return Err(Failure::permanent(fault.clone()));
@@ -277,7 +277,7 @@ impl Stage {
         }
         unit.been.push(self.name.clone());
         unit.record.filtered = false;
-        // The op may have run on the unit in an earlier round, and must run again.
+        // If the unit has passed this stage before, the op must run again.
         unit.record.done_by = 0;
         Ok(())
     }
@@ -299,12 +299,12 @@ impl Stage {
         Ok(())
     }
 
-    /// A line for this stage in the unit's text.
+    /// The line for this stage in a unit's text.
     fn line(&self, told: &str) -> String {
         format!("{}  {told}", text::left(&self.name, self.columns))
     }
 
-    /// The copies of the unit, each of which has its own text from here on.
+    /// The copies of the unit. From here on, each copy has lines of its own.
     fn copies(
         &self,
         unit: &mut Rehearsed,
@@ -315,7 +315,8 @@ impl Stage {
         unit.told.push(self.line(&format!("a copy for each of {}", self.spec.copies().unwrap_or_default().join(", "))));
         print(printed, &page(unit));
         unit.told.clear();
-        // Copies could be copied again without end.
+        // In a loop, copies could be copied again without end. With this mark, a copy that returns to a stage ends
+        // there.
         unit.effects = true;
         let pieces = self.op.open(&mut unit.record, cx)?;
         let whole = Arc::new(unit.clone());
@@ -324,8 +325,8 @@ impl Stage {
         }))
     }
 
-    /// The rules by which copies become their unit again. A piece of another kind goes on alone, since the rehearsal
-    /// makes only the first piece.
+    /// The rules for gathering copies into their unit. Other pieces form a group alone, because the rehearsal cuts only
+    /// the first piece.
     fn gather_copies(self, printed: Printed) -> Gather<Rehearsed, Rehearsed> {
         let OpSpec::Gather(spec) = self.spec.clone() else { unreachable!("no other op gathers") };
         let is_partial = spec.partial;
@@ -362,7 +363,7 @@ impl Stage {
         if is_partial { gather.even_if_torn() } else { gather }
     }
 
-    /// The line of an op that has effects or depends on their results; `None` for an op that can run.
+    /// The line of an op that has effects, or that depends on results of effects; `None` for an op that can run.
     fn tell(&self, unit: &mut Rehearsed) -> Result<Option<String>, Failure> {
         let of = unit.payload_of.clone();
         let content = of.as_ref().map_or_else(|| "the payload".to_owned(), |stage| format!("the result of {stage}"));
@@ -437,7 +438,7 @@ impl Stage {
                 unit.later.extend(source.map(str::to_owned));
                 return Ok(Some(format!("{} of the result of {of}, which is not known", self.spec.name())));
             }
-            // These neither have effects nor need a payload that is not known yet, so they run.
+            // These ops have no effects and do not need an unknown payload, so they run.
             (
                 OpSpec::Read { .. }
                 | OpSpec::Blake3
@@ -470,13 +471,13 @@ impl Stage {
         let told = format!("{}; the first: {}", each(&spec.by), shown_bytes(&first.shown_text()));
         unit.record = first;
         unit.payload_is_known();
-        // In a cycle, the stage could split its own pieces forever. The mark ends the unit when it comes to a stage
-        // again.
+        // In a loop, the stage could split its own pieces forever. With this mark, a unit that returns to a stage ends
+        // there.
         unit.effects = true;
         Ok(told)
     }
 
-    /// Sets fields, some of which are unknown.
+    /// Describes a `set` stage whose values depend on unknown results.
     fn set_later(
         &self,
         unit: &mut Rehearsed,
@@ -497,7 +498,7 @@ impl Stage {
         Ok(told.join(", "))
     }
 
-    /// Notes the fields that an op has made known by running, and returns its line.
+    /// Notes the fields that an op has computed, and returns the op's line.
     fn ran(&self, unit: &mut Rehearsed) -> String {
         match &self.spec {
             OpSpec::Read { .. } | OpSpec::Set { payload: Some(_), .. } => unit.payload_is_known(),
@@ -610,7 +611,7 @@ fn command(spec: &ExecSpec, unit: &Rehearsed, content: &str) -> Result<String, F
     Ok(told)
 }
 
-/// The units that a `split` makes.
+/// The kind of pieces that a `split` cuts, in words.
 fn each(by: &SplitBy) -> &'static str {
     match by {
         SplitBy::Lines => "a unit for each line",

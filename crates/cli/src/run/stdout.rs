@@ -1,4 +1,4 @@
-//! The owner of standard output: the command or its stages.
+//! Tells whether the stages write to the terminal of the command.
 
 use std::io::{self, IsTerminal};
 
@@ -6,7 +6,7 @@ use crate::file::FlowFile;
 use crate::file::model::{ExecSpec, ExecStderr, ExecStdout, OpSpec, StageSpec};
 use crate::file::template::Template;
 
-/// The paths under which a stage reaches the command's own streams or its terminal.
+/// The paths that lead to the command's own streams or to its terminal.
 const STREAMS: [&[u8]; 8] = [
     b"/dev/stdout",
     b"/dev/stderr",
@@ -18,8 +18,8 @@ const STREAMS: [&[u8]; 8] = [
     b"/dev/console",
 ];
 
-/// Whether stages write to the terminal that shows the progress. Their output would break up a frame that is redrawn in
-/// place.
+/// Whether stages write to the terminal that shows the progress. Their output would mix with the frame that is redrawn
+/// there.
 #[expect(clippy::disallowed_methods, reason = "nothing is written")]
 pub(super) fn is_shared_terminal(file: &FlowFile) -> bool {
     io::stderr().is_terminal()

@@ -15,7 +15,7 @@ use crate::args::OutputArgs;
 use crate::leftovers;
 use crate::record::Record;
 
-/// A trace that is being written.
+/// A trace file during the run.
 pub(super) struct TraceFile {
     path: PathBuf,
     recording: Recording,
@@ -26,11 +26,11 @@ pub(super) struct TraceFile {
 }
 
 impl TraceFile {
-    /// Begins the trace of a flow that has not started, if a trace is requested. `others` are the files that the run
-    /// reads and writes.
+    /// Begins the trace of a flow that has not started, if the command line asks for a trace. `others` are the files
+    /// that the run reads and writes.
     ///
     /// # Errors
-    /// The file cannot be written, is not a regular file, or is one of the others.
+    /// The file cannot be written, is not a regular file, or is one of `others`.
     pub(super) fn begin(
         args: &OutputArgs,
         flow: &Flow<Record, Record>,
@@ -58,10 +58,11 @@ impl TraceFile {
         }
     }
 
-    /// Ends the trace with the report of the run, and writes its events. Returns the messages about them.
+    /// Ends the trace with the report of the run, and converts it into the file of events. Returns messages for the
+    /// user.
     ///
     /// # Errors
-    /// A file could not be written, now or before.
+    /// A write to one of the files has failed, now or during the run.
     pub(super) fn finish(self, report: &Report) -> Result<Vec<String>, NotWritable> {
         let help = "the run itself is over and its results stand, but the file is of no use";
         let finished = self.recording.finish(report).map_err(|source| not_written(&self.path, source, help));
@@ -112,12 +113,12 @@ fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<
     writable::check_listed(path, Way::Replace, leftovers::note)
 }
 
-/// Creates a file that only its owner can read: like a dead letter, it may contain secrets from the command line.
+/// Creates a file that only its owner can read: like a dead letter, a trace may contain secrets from the command line.
 fn create(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Whether two paths lead to the same file, or would if there were one.
+/// Whether two paths lead to the same file. The file need not exist.
 fn is_same(one: &Path, other: &Path) -> bool {
     let number = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
     match (number(one), number(other)) {

@@ -17,10 +17,10 @@ use crate::serve::feed::Feed;
 
 /// The time between two updates of the progress.
 const TICK: Duration = Duration::from_millis(100);
-/// The time after which a run reports that its standard output is not read.
+/// How long standard output may remain unread before the run reports it.
 const LONG: Duration = Duration::from_secs(2);
-/// The time that an abandoned flow has to end: longer than running code is allowed, and less than the second within
-/// which a second signal must end a run.
+/// How long the main loop waits for an abandoned flow. This is longer than the limit for running code. It is less than
+/// a second, because a run must end within a second after the second signal.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// An event of a run.
@@ -28,13 +28,13 @@ const GRACE: Duration = Duration::from_millis(900);
 pub(super) enum Event {
     /// No more units will be admitted.
     Fed(SourceEnd),
-    /// A signal stops admission; contains the flow's state just before.
+    /// A signal stops admission. Contains the flow's state just before.
     Stopped(Box<Snapshot>),
-    /// A request at the control socket stops admission; contains the flow's state just before.
+    /// A request at the control socket stops admission. Contains the flow's state just before.
     Asked(Box<Snapshot>),
     /// The run has halted of its own accord.
     Halted(Reason),
-    /// A second signal abandons the units in flight; contains the flow's state just before.
+    /// A second signal abandons the units in flight. Contains the flow's state just before.
     Abandoned(Box<Snapshot>),
     /// A message for the terminal.
     Said(String),
@@ -45,30 +45,30 @@ pub(super) enum Event {
 /// The end of a run.
 #[derive(Debug)]
 pub(super) struct Ending {
-    /// The flow's report; absent if the flow was abandoned and still did not end.
+    /// The flow's report; `None` if the flow was abandoned and did not end in time.
     pub(super) report: Option<Box<Report>>,
     /// Whether a signal has stopped admission.
     pub(super) interrupted: bool,
-    /// The run has halted of its own accord.
+    /// The reason why the run has halted of its own accord, if it has halted.
     pub(super) halted: Option<Reason>,
     /// Whether the source was read to its end.
     pub(super) whole: bool,
     /// The panic of the source, if it panicked.
     pub(super) panic: Option<Box<dyn Any + Send>>,
-    /// The flow at the moment it was abandoned, if it was.
+    /// The state of the flow when it was abandoned, if it was abandoned.
     pub(super) abandoned: Option<Box<Snapshot>>,
     /// The number of units that had left the flow, over time.
     pub(super) throughput: Throughput,
 }
 
-/// The causes of waiting that are not resources of the flow.
+/// Causes of waiting other than resources of the flow.
 pub(super) struct Waits {
     pub(super) printer: Arc<Printer>,
     pub(super) machine: Arc<Machine>,
 }
 
-/// Watches a flow to its end. `total` returns the number of units that will be admitted, if it is known. `drain` is
-/// called once, when admission has ended, and causes [`Event::Drained`] when all units have left.
+/// Watches a flow until it ends. `total` returns the number of units that will be admitted, if that number is known.
+/// `drain` is called once, when admission has ended, and causes [`Event::Drained`] when all units have left.
 pub(super) fn watch(
     control: &Control,
     events: &Receiver<Event>,
@@ -106,7 +106,8 @@ pub(super) fn watch(
             }
             Ok(Event::Stopped(now)) => {
                 ending.interrupted = true;
-                // The message must be true when it is read.
+                // The signals thread also stops admission, perhaps later than this event. The message below must be
+                // true when it appears.
                 control.stop();
                 waits.machine.end();
                 screen.say(&format!(
@@ -157,8 +158,9 @@ pub(super) fn watch(
             break;
         }
         let now = control.snapshot();
-        // After an interrupt, units that were sent back because the machine is busy might wait for a long time, so the
-        // run gives up on them. Units in a pause before a retry come back soon.
+        // The machine was too busy for some units, which were sent back to their queues. After an interrupt, the run
+        // does not wait for these units, because the wait might be long. Units in a pause before a retry run again
+        // soon.
         let only_pauses = now.in_flight > 0 && now.in_flight == now.delayed;
         let given_up = ending.interrupted && waits.machine.has_sent_back() && only_pauses;
         idle = if given_up { idle + 1 } else { 0 };
@@ -166,7 +168,7 @@ pub(super) fn watch(
             control.abandon();
         }
         if ending.halted.is_some() && now.stages.iter().all(|stage| stage.running == 0) {
-            // No stage works any more, so the waiting units will not run.
+            // No stage is working any more, and waiting units will not run.
             control.abandon();
         }
         if unread.is_long(&waits.printer) {
@@ -179,7 +181,7 @@ pub(super) fn watch(
         if let Some(short) = short.as_ref().filter(|_| !busy) {
             screen.say(&format!("programs wait for the machine: {short}"));
         }
-        // A limit that is reached repeatedly is reported once.
+        // A limit that is reached repeatedly is reported only once.
         busy |= short.is_some();
         let (retired, dead_lettered) = (now.retired, now.dead_lettered);
         ending.throughput.note(Sample { at_s: now.wall_ns as f64 / 1e9, retired, dead_lettered });
@@ -191,8 +193,8 @@ pub(super) fn watch(
     ending
 }
 
-/// Waits until the outputs of a finished flow are written. An interrupt ends the wait; if an earlier interrupt has
-/// abandoned the flow, the wait lasts only while the reader reads.
+/// Waits until the outputs of a finished flow are written. After an interrupt, or if the flow was abandoned before, the
+/// wait continues only as long as the reader reads.
 pub(super) fn print_out(printer: &Printer, events: &Receiver<Event>, screen: &mut Screen, ending: &mut Ending) {
     printer.close();
     let mut read = (printer.written(), Instant::now());
@@ -228,13 +230,13 @@ pub(super) fn print_out(printer: &Printer, events: &Receiver<Event>, screen: &mu
 /// Detects that standard output is not read.
 #[derive(Debug, Default)]
 struct Unread {
-    /// The number of bytes written, and the moment at which that number was first seen.
+    /// The number of bytes written, and when that number was first seen.
     since: Option<(u64, Instant)>,
     told: bool,
 }
 
 impl Unread {
-    /// Whether outputs have waited for the reader for a long time; true only once.
+    /// Whether outputs have waited for the reader for a long time. Returns `true` only once.
     fn is_long(&mut self, printer: &Printer) -> bool {
         let written = printer.written();
         match self.since {
@@ -251,17 +253,17 @@ impl Unread {
     }
 }
 
-/// Detects that units wait for fibers and the system provides none.
+/// Detects that units wait for fibers and that no fiber could be started.
 #[derive(Debug, Default)]
 struct Refused {
-    /// The moment of the latest check.
+    /// When the last check was made.
     looked: Option<Instant>,
     told: bool,
 }
 
 impl Refused {
-    /// The reason why no fiber could be started, if a stage has granted units and none of them runs. It is returned
-    /// only once.
+    /// The reason why no fiber could be started, if a stage has granted units and none of these units runs. The reason
+    /// is returned only once.
     fn reason(&mut self, control: &Control, now: &Snapshot) -> Option<String> {
         let stands = now.stages.iter().any(|stage| stage.granted > 0 && stage.running == 0 && stage.workers_busy == 0);
         if self.told || !stands || self.looked.is_some_and(|looked| looked.elapsed() < LONG) {
@@ -274,8 +276,8 @@ impl Refused {
     }
 }
 
-/// The whereabouts of a flow's units in flight, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The numbers
-/// add up to the number in flight.
+/// Where a flow's units in flight are, in words: `3 running and 9 waiting in zstd, 1 in a pause`. The sum of the
+/// numbers is the number of units in flight.
 pub(super) fn whereabouts(now: &Snapshot) -> String {
     let mut places: Vec<String> = now
         .stages
