@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use millstream_command::screen::shown;
 
-/// A word in a form that a shell reads as the same word: bare if possible, otherwise in quotes.
+/// A word in a form that a shell reads as this word: unchanged if possible, otherwise in quotes.
 pub(crate) fn quoted(word: &[u8]) -> String {
     let is_bare = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
     match std::str::from_utf8(word) {

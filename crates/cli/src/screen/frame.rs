@@ -1,4 +1,4 @@
-//! The live picture of a running flow: a pure function from a snapshot to lines of text.
+//! The live frame of a running flow: a pure function from a snapshot to lines of text.
 //!
 //! ```text
 //! archive running 0:42 · 12,185 retired of 20,000 · 2 dead-lettered · 60% · ETA 0:26 · 293/s
@@ -9,8 +9,8 @@
 //!   held by disk: 10 units wait for it in write
 //! ```
 //!
-//! The picture is never wider or higher than the terminal: it omits the least important columns first, then idle
-//! stages.
+//! The frame is never wider or higher than the terminal: the bar and the least important columns are omitted, and the
+//! stages with the fewest units.
 
 use millstream_command::screen::line::Line;
 use millstream_command::screen::look::{Look, Paint};
@@ -23,14 +23,14 @@ use super::meter::Pace;
 /// bottleneck.
 const OTHER_LINES: usize = 4;
 const BAR_COLUMNS: usize = 14;
-/// Names are cut to this many columns before a column of numbers is left out.
+/// If the lines are too wide, names are cut to this many columns before any other column is omitted.
 const NAME_COLUMNS: usize = 12;
-/// Longer names are cut even where there is room.
+/// Longer names are cut even if there is room for them.
 const MAX_NAME_COLUMNS: usize = 24;
 
-/// Draws the flow for a terminal with the properties `look`.
+/// The lines of the frame, for a terminal with the properties `look`.
 pub(crate) fn frame(snapshot: &Snapshot, pace: &Pace, look: Look) -> Vec<String> {
-    // The last column stays empty: writing there makes some terminals wrap.
+    // The last column stays empty, because some terminals wrap the line when a character is written there.
     let columns = look.columns.saturating_sub(1);
     let mut lines = vec![title(snapshot, pace, Line::new(columns, look))];
     lines.extend(stages(snapshot, pace, columns, look));
@@ -89,7 +89,7 @@ fn in_flight(snapshot: &Snapshot, mut line: Line) -> String {
     if snapshot.delayed > 0 {
         line.part(None, &format!("{} in a pause", text::count(snapshot.delayed)));
     }
-    // Numbers from another program may have any value.
+    // The snapshot may come from another process with any numbers, so the sum must not overflow.
     let open_groups = snapshot.stages.iter().fold(0_u64, |all, stage| all.saturating_add(stage.open_groups));
     if open_groups > 0 {
         line.part(None, &format!("{} open", text::counted(open_groups, "group")));
@@ -105,7 +105,7 @@ fn in_flight(snapshot: &Snapshot, mut line: Line) -> String {
 struct Column {
     heading: &'static str,
     cells: Vec<String>,
-    /// The order in which columns are left out on a narrow terminal.
+    /// The order in which columns are omitted on a narrow terminal: those with the greatest number first.
     spare: u8,
     paint: Option<Paint>,
 }
@@ -128,14 +128,14 @@ struct Layout {
 }
 
 impl Layout {
-    /// Leaves columns out until the lines fit; the bar goes first.
+    /// Cuts names, then omits the bar, then omits columns, until the lines fit.
     fn fit(columns: Vec<Column>, longest_name: usize, room: usize) -> Self {
         let name = longest_name.clamp(text::width("stage"), MAX_NAME_COLUMNS);
         let mut layout = Self { name, bar: BAR_COLUMNS, columns };
         while layout.width() > room {
             layout.name = name.min(NAME_COLUMNS);
             if layout.width() <= room {
-                // The name was cut more than necessary.
+                // Names were cut more than necessary.
                 layout.name += (room - layout.width()).min(name - layout.name);
             } else if layout.bar > 0 {
                 layout.bar = 0;
@@ -208,8 +208,8 @@ fn stages(snapshot: &Snapshot, pace: &Pace, columns: usize, look: Look) -> Vec<S
     lines
 }
 
-/// At most `room` lines of stages, in the flow's order. If not all fit, the stages with the most units are shown, and a
-/// line says that there are more.
+/// The stages for at most `room` lines, in the flow's order. If there are more stages, those with the most units are
+/// chosen, and one line stays free for the number of the others.
 fn busiest(stages: &[StageSnapshot], room: usize) -> Vec<(usize, &StageSnapshot)> {
     let mut shown: Vec<_> = stages.iter().enumerate().collect();
     if stages.len() > room {

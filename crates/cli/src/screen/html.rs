@@ -1,5 +1,5 @@
-//! The report as the frozen page of the run: one file, with the last state, the whole run over time, and the facts that
-//! are known only at the end.
+//! The report as the frozen page of the run: one file with the last state, the history of the whole run, and the facts
+//! that are known only at the end.
 
 use millstream_command::screen::look::Look;
 use millstream_command::screen::xml::escape;
@@ -11,7 +11,7 @@ use super::run_report::{RunReport, is_good, outcome};
 use super::table::{facts, table};
 use crate::serve::page;
 
-/// The page.
+/// The frozen page.
 pub(crate) fn html(run: &RunReport<'_>) -> String {
     let gathered = run.gathered.iter().map(|(stage, file)| format!("{stage}: {file}"));
     page::frozen(&data(run, gathered), &plain(run.report))
@@ -28,7 +28,7 @@ pub(crate) fn plain(report: &Report) -> String {
     format!("<pre>{}</pre>", escape(&table(report, Look::FILE)))
 }
 
-/// The facts that are not in the state of a page. Lists of any length, such as the inputs, are cut.
+/// The facts that are not in the state of a page. Long lists, such as the inputs, are cut.
 fn report(run: &RunReport<'_>, gathered: impl Iterator<Item = String>) -> Value {
     let report = run.report;
     let told = ["oversize", "latency", "skipped", "groups"];
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::screen::sample::{RunSample, report as sample};
 
-    /// The data within a page.
+    /// The JSON data in a page.
     fn data(page: &str) -> Value {
         let (_, data) = page.split_once("id=\"frozen\">").expect("data");
         serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON")

@@ -1,7 +1,8 @@
 //! The report as JSON.
 //!
-//! One object with the members of [`Report`](millstream_flow::Report) (times in nanoseconds where a name ends in `_ns`,
-//! in seconds where it ends in `_s`; `memory_cap` is null where there is no cap), and these:
+//! The report is one object. It has the members of [`Report`](millstream_flow::Report) and the members below. A time is
+//! in nanoseconds if its name ends in `_ns`, and in seconds if its name ends in `_s`. Without a cap, `memory_cap` is
+//! null.
 //!
 //! | member | holds |
 //! | --- | --- |

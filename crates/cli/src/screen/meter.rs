@@ -1,16 +1,16 @@
 //! Rates from successive snapshots, and an estimate of the remaining time.
 //!
-//! A snapshot contains totals, but users want to see how fast these grow *now*. [`Meter`] keeps the totals of the last
-//! few seconds and computes rates from them. There is an estimate only if the number of units to come is known, because
-//! the source stated it in advance or has ended. Any other estimate would be a guess that looks like knowledge.
+//! A snapshot contains totals, but users want to see how fast the totals grow *now*. [`Meter`] stores the totals of the
+//! last few seconds and computes rates from them. The remaining time is estimated only if the total number of units is
+//! known, because the source stated it in advance or has ended. Without that number, an estimate would be a guess.
 
 use std::collections::VecDeque;
 
 use millstream_flow::Snapshot;
 
-/// The span of time over which a rate is taken.
+/// The span of time over which a rate is computed.
 const WINDOW_NS: u64 = 3_000_000_000;
-/// Rates over a shorter span vary too much for an estimate.
+/// Rates over a shorter span vary too much to estimate the remaining time.
 const YOUNGEST_ESTIMATE_NS: u64 = 1_000_000_000;
 
 /// Totals at one moment.
@@ -31,21 +31,21 @@ impl Sample {
     }
 }
 
-/// The reading of a [`Meter`]: units per second, and the remaining time if it can be estimated.
+/// The result of a [`Meter`]: units per second, and the remaining time if it can be estimated.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Pace {
     /// Units that leave the flow, per second.
     pub gone_per_s: f64,
     /// Units that leave each stage, per second, in the flow's order.
     pub stages_per_s: Vec<f64>,
-    /// The total number of units that will be admitted, if that is known.
+    /// The total number of units of this run, if that number is known.
     pub total: Option<u64>,
-    /// Nanoseconds until all of them have left, at this pace.
+    /// Nanoseconds until all units have left the flow at this pace.
     pub left_ns: Option<u64>,
 }
 
 impl Pace {
-    /// The mean pace since the flow's start, for a reader with a single snapshot.
+    /// The mean pace since the flow's start, for a program that has only one snapshot.
     pub(crate) fn mean(snapshot: &Snapshot) -> Self {
         let start = Sample { wall_ns: 0, gone: 0, stages: vec![0; snapshot.stages.len()] };
         Self::between(&start, &Sample::of(snapshot))
@@ -70,16 +70,17 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Adds the next snapshot; `total` is the total number of units that will be admitted, if it is known.
+    /// Adds the next snapshot. `total` is the number of units that the source will yield, if that number is known.
     pub(crate) fn read(&mut self, snapshot: &Snapshot, total: Option<u64>) -> Pace {
         let now = Sample::of(snapshot);
-        // The first sample stays until the second is old enough to replace it, so the window never gets too short.
+        // The first sample stays until the second sample is old enough to replace the first, so the window is never too
+        // short.
         while self.samples.get(1).is_some_and(|next| now.wall_ns.saturating_sub(next.wall_ns) >= WINDOW_NS) {
             self.samples.pop_front();
         }
         let from = self.samples.front().unwrap_or(&now);
         let mut pace = Pace::between(from, &now);
-        // Pieces of units are units as well, and their number grows during the run.
+        // Pieces of split units are also units, and their number grows during the run.
         pace.total = total.map(|total| total.saturating_add(snapshot.split));
         if let Some(total) = pace.total {
             let left = total.saturating_sub(now.gone);

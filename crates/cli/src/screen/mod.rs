@@ -7,8 +7,8 @@
 //! | [`table`] | the report as tables of text |
 //! | [`json`], [`html`] | the report as a file, written by [`report_file`]: all of a [`run_report`] |
 //!
-//! All of them are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text; [`Screen`]
-//! decides which form of progress is shown. All text is written through [`out`].
+//! All these modules are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text.
+//! [`Screen`] decides which form of progress is shown. All text is written through [`out`].
 
 pub(crate) mod frame;
 pub(crate) mod html;
@@ -32,7 +32,7 @@ use millstream_flow::Snapshot;
 
 use self::meter::Meter;
 
-/// The time between two lines if there is no terminal.
+/// The time between two lines of progress if there is no terminal.
 const PLAIN_EVERY_NS: u64 = 2_000_000_000;
 
 /// Shows the progress of one flow on standard error.
@@ -49,18 +49,18 @@ enum Mode {
     Quiet,
 }
 
-/// The moment at which plain lines begin.
+/// When plain lines begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begins {
     AtOnce,
-    /// When the number of units is known: the user has typed all of them by then.
+    /// When the total number of units is known, because the user has then typed all units.
     WithTheTotal,
 }
 
-/// Other writers to the terminal while a flow runs. Their text would break up a frame that is redrawn in place.
+/// Other text on the terminal while a flow runs. Such text would mix with a frame that is redrawn in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
-    /// Nothing.
+    /// Only the command writes to the terminal.
     Nothing,
     /// Programs of a stage write to the terminal, so plain lines are used.
     Output,
@@ -69,8 +69,8 @@ pub(crate) enum Beside {
 }
 
 impl Screen {
-    /// The progress in the form that fits standard error: a live frame on a terminal without other output, otherwise
-    /// plain lines; nothing if `quiet`.
+    /// Chooses the form of progress: a live frame if standard error is a terminal that shows no other output, otherwise
+    /// plain lines, and no progress if `quiet`.
     pub(crate) fn open(quiet: bool, beside: Beside) -> Self {
         let mode = if quiet {
             Mode::Quiet
@@ -101,7 +101,7 @@ impl Screen {
             },
         };
         if shown.is_err() {
-            // Standard error has no reader any more; the flow goes on without progress.
+            // Standard error has no reader any more, so the flow continues without progress.
             self.mode = Mode::Quiet;
         }
     }

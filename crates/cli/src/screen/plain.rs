@@ -1,4 +1,4 @@
-//! Progress without a terminal: at intervals, a line with the figures of the live frame.
+//! Progress without a terminal: lines at intervals, with the numbers of the live frame.
 
 use millstream_command::screen::line::Line;
 use millstream_command::screen::look::Look;

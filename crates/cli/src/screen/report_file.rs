@@ -15,15 +15,15 @@ use crate::ops::place::{Existing, Placing};
 /// The reason why a report cannot be written to the requested file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportFileError {
-    /// The extension does not say which format is meant.
+    /// The extension of the file's name is not that of a format.
     #[error("--report {}: its name ends in {found}; expected .json or .html", shown::path(path))]
     Ending {
         /// The requested file.
         path: PathBuf,
-        /// The found extension, in words.
+        /// The actual extension, in words.
         found: String,
     },
-    /// A page is HTML.
+    /// The file is for a page, and its extension is not that of HTML.
     #[error("--report {}: the page is HTML, so its name ends in .html", shown::path(path))]
     NoPage {
         /// The requested file.
@@ -40,15 +40,15 @@ enum Form {
     Html,
 }
 
-/// The file of a page, which can be written as far as a check in advance can tell.
+/// The file of a page, which was checked in advance.
 #[derive(Debug, Clone)]
 pub(crate) struct Html(PathBuf);
 
 impl Html {
-    /// Checks the file's extension, and that a file can be created in its folder.
+    /// Checks the file's extension, and checks that a file can be created in the folder.
     ///
     /// # Errors
-    /// [`ReportFileError`], which says what to do.
+    /// [`ReportFileError`], whose text states the remedy.
     pub(crate) fn check(path: &Path) -> Result<Self, ReportFileError> {
         match ReportFile::check(path)? {
             ReportFile { path, form: Form::Html } => Ok(Self(path)),
@@ -56,16 +56,16 @@ impl Html {
         }
     }
 
-    /// Writes the page: a reader sees either the old file or the whole new one.
+    /// Writes the page. A reader sees either the old file or the whole new file.
     ///
     /// # Errors
-    /// The errors of the file system; the old file, if there was one, is unchanged.
+    /// The errors of the file system. An old file is then unchanged.
     pub(crate) fn write(&self, page: &str) -> Result<(), NotWritable> {
         put(&self.0, page, "the file that it shows is as it was")
     }
 }
 
-/// The file of a report, which can be written as far as a check in advance can tell.
+/// The file of a report, which was checked in advance.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportFile {
     path: PathBuf,
@@ -73,10 +73,10 @@ pub(crate) struct ReportFile {
 }
 
 impl ReportFile {
-    /// Checks the file's extension, and that a file can be created in its folder.
+    /// Checks the file's extension, and checks that a file can be created in the folder.
     ///
     /// # Errors
-    /// [`ReportFileError`], which says what to do.
+    /// [`ReportFileError`], whose text states the remedy.
     pub(crate) fn check(path: &Path) -> Result<Self, ReportFileError> {
         let ending = path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
         let form = match ending.as_deref() {
@@ -91,10 +91,10 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), form })
     }
 
-    /// Writes the report: a reader sees either the old file or the whole new one.
+    /// Writes the report. A reader sees either the old file or the whole new file.
     ///
     /// # Errors
-    /// The errors of the file system; the old file, if there was one, is unchanged.
+    /// The errors of the file system. An old file is then unchanged.
     pub(crate) fn write(&self, run: &RunReport<'_>) -> Result<(), NotWritable> {
         let text = match self.form {
             Form::Json => json::json(run),
@@ -104,7 +104,7 @@ impl ReportFile {
     }
 }
 
-/// Replaces a file by a text atomically. `help` says what the file contains if that fails.
+/// Replaces the content of a file atomically. `help` becomes part of the error.
 fn put(path: &Path, text: &str, help: &str) -> Result<(), NotWritable> {
     let written = Placing::create(path.to_owned()).and_then(|(placing, mut file)| {
         file.write_all(text.as_bytes())?;

@@ -19,15 +19,15 @@ pub(crate) struct RunReport<'a> {
     pub report: &'a Report,
     /// The identity of the run.
     pub identity: &'a Identity,
-    /// The number of units that had left the flow, over time.
+    /// The number of units that have left the flow, over time.
     pub throughput: &'a Throughput,
     /// The causes of dead letters.
     pub causes: &'a Groups,
-    /// The changes from outside.
+    /// The changes to the run from outside.
     pub steered: &'a Steered,
     /// The dead letters that were run again during the run.
     pub ran_again: RanAgain,
-    /// The reason why the last metrics did not reach their collector, if they did not.
+    /// The reason why the last metrics did not reach their collector, if the push failed.
     pub metrics_lost: Option<&'a str>,
     /// The file of dead letters, if one was written.
     pub dead_letters: Option<&'a Path>,
@@ -37,7 +37,7 @@ pub(crate) struct RunReport<'a> {
     pub page: &'a str,
 }
 
-/// The end of a run in words. A failure is never called complete.
+/// The outcome of a run in words. A run with dead letters is never called complete.
 pub(crate) fn outcome(report: &Report) -> String {
     let ended = match report.outcome {
         Outcome::Complete => "complete",
@@ -54,7 +54,7 @@ pub(crate) fn outcome(report: &Report) -> String {
     }
 }
 
-/// Whether every unit of the source was done and has left the flow.
+/// Whether the source was read to its end and no unit was dead-lettered.
 pub(crate) fn is_good(report: &Report) -> bool {
     report.outcome == Outcome::Complete && report.dead_lettered == 0
 }

@@ -13,7 +13,7 @@ use crate::steer::facts::{Change, Steered};
 
 pub(crate) use crate::filled::filled;
 
-/// The facts of a run beside the flow's own report.
+/// The facts about a run that are not in the flow's report.
 pub(crate) struct RunSample {
     pub(crate) identity: Identity,
     pub(crate) throughput: Throughput,

@@ -7,7 +7,7 @@ use millstream_flow::{Quantiles, Report, StageReport};
 
 use super::run_report::outcome;
 
-/// The whole report, ready to be printed, with a newline at the end.
+/// The whole report as it is printed, with a newline at the end.
 ///
 /// ```text
 /// archive: complete in 42.1 s, 12,400 units retired, 295/s
@@ -48,7 +48,7 @@ pub(crate) fn headline(report: &Report) -> String {
     )
 }
 
-/// The equation of unit counts, which is true of every run.
+/// The equation between the numbers of units, which is true for every run.
 pub(crate) fn conservation(report: &Report) -> String {
     let split = match report.split {
         0 => String::new(),
@@ -69,7 +69,7 @@ pub(crate) fn conservation(report: &Report) -> String {
     )
 }
 
-/// The cause for which a stage's units waited longest, with the total time.
+/// The cause for which a stage's units waited longest in total, with that time.
 pub(crate) fn mostly_for(stage: &StageReport) -> String {
     stage.waited_for.iter().find(|waited| waited.total_ns > 0).map_or_else(String::new, |waited| {
         format!("{} {}", text::printable(&waited.resource), text::span(waited.total_ns))
@@ -169,7 +169,7 @@ fn trimmed(table: &Table) -> String {
     table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
-/// A table of columns without rules, as wide as its terminal or file allows.
+/// A table without lines between its columns, as wide as the terminal or the file allows.
 fn bare(heading: &[&str], look: Look) -> Table {
     let mut table = Table::new();
     table
@@ -180,7 +180,7 @@ fn bare(heading: &[&str], look: Look) -> Table {
     table
 }
 
-/// Cells, aligned for words in the first and the last column and for numbers in the others.
+/// Cells: the first and the last are aligned for words, and the others for numbers.
 fn aligned(cells: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let cells: Vec<_> = cells.into_iter().collect();
     let last = cells.len() - 1;

@@ -1,4 +1,4 @@
-//! Samples over the time of a run: no more than a picture can show, however long the run is.
+//! Samples over the time of a run, in a number that a picture can show, however long the run is.
 
 /// A sample with a time.
 pub(crate) trait Timed {
@@ -6,8 +6,8 @@ pub(crate) trait Timed {
     fn at_s(&self) -> f64;
 }
 
-/// Samples, oldest first. When there are `most` samples, every second one is dropped, and further samples are taken
-/// half as often, so that a run of a week takes no more room than a run of a minute.
+/// Samples, oldest first. When there are `most` samples, every second sample is dropped, and later samples are half as
+/// frequent. So a run of a week needs no more memory than a run of a minute.
 #[derive(Debug, Clone)]
 pub(crate) struct Thinned<T> {
     samples: Vec<T>,
@@ -17,17 +17,17 @@ pub(crate) struct Thinned<T> {
 }
 
 impl<T: Timed> Thinned<T> {
-    /// Creates an empty list that never has more than `most` samples.
+    /// Creates an empty list of at most `most` samples.
     pub(crate) fn new(most: usize) -> Self {
         Self { samples: Vec::new(), most, spacing_s: 0.0 }
     }
 
-    /// Whether a sample of this moment is due.
+    /// Whether a sample at this moment is due.
     pub(crate) fn is_due(&self, at_s: f64) -> bool {
         self.samples.last().is_none_or(|last| at_s >= last.at_s() + self.spacing_s)
     }
 
-    /// Takes a sample, unless the previous one is too recent.
+    /// Adds a sample, unless the previous sample is too recent.
     pub(crate) fn note(&mut self, sample: T) {
         if !self.is_due(sample.at_s()) {
             return;
@@ -44,7 +44,7 @@ impl<T: Timed> Thinned<T> {
         }
     }
 
-    /// Takes the sample of the run's end, however recent the previous one is.
+    /// Adds the sample of the run's end, however recent the previous sample is.
     pub(crate) fn end(&mut self, sample: T) {
         while self.samples.last().is_some_and(|last| last.at_s() >= sample.at_s()) {
             self.samples.pop();

@@ -1,10 +1,10 @@
-//! The number of units that had left a flow, over its time.
+//! The number of units that have left a flow, over the time of a run.
 
 use serde::{Deserialize, Serialize};
 
 use super::thinned::{Thinned, Timed};
 
-/// The maximum number of samples that are kept.
+/// The maximum number of samples.
 const MAX_SAMPLES: usize = 480;
 
 /// Totals at one moment.
@@ -35,12 +35,12 @@ impl Default for Throughput {
 }
 
 impl Throughput {
-    /// Takes a sample, unless the previous one is too recent.
+    /// Adds a sample, unless the previous sample is too recent.
     pub(crate) fn note(&mut self, sample: Sample) {
         self.0.note(sample);
     }
 
-    /// Takes the totals of the run's end, however recent the previous sample is.
+    /// Adds the totals of the run's end, however recent the previous sample is.
     pub(crate) fn end(&mut self, sample: Sample) {
         self.0.end(sample);
     }

@@ -2,7 +2,7 @@
 
 use millstream_flow::metrics::Format;
 
-/// Returns the preferred format by the `Accept` header: OpenMetrics unless the client ranks plain text above it.
+/// Returns the format for an `Accept` header: OpenMetrics, unless the client prefers plain text.
 pub(super) fn format(accept: Option<&str>) -> Format {
     let Some(accept) = accept else { return Format::OpenMetrics };
     let open = quality(accept, "application", "openmetrics-text");

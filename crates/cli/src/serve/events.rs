@@ -1,7 +1,7 @@
 //! The stream of states to one client, as server-sent events.
 //!
-//! Each client has a socket buffer and at most one event in transit. A client that does not read for [`PATIENCE`] is
-//! disconnected; its browser reconnects.
+//! Per client, the server has at most one event in memory, in addition to the socket's buffer. A client that does not
+//! read for [`PATIENCE`] is disconnected, and its browser connects again.
 
 use std::fmt::Write as _;
 use std::io;
@@ -14,12 +14,11 @@ use super::feed::{Feed, State};
 use super::response::{self, Response, write_within};
 use super::server::MAX_CONNECTIONS;
 
-/// The maximum number of open streams. It is lower than the number of connections, to leave some for metrics and the
-/// page.
+/// The maximum number of open streams. The other connections are left for metrics and the page.
 const MAX_STREAMS: usize = MAX_CONNECTIONS - 8;
-/// The time that a client may leave an event unread.
+/// How long a client may leave an event unread.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The time without a new state after which the server sends a keep-alive, which also detects a client that is gone.
+/// After this time without a new state, the server sends a comment, which also detects a client that has disconnected.
 const QUIET: Duration = Duration::from_secs(15);
 
 /// The number of open streams.
@@ -37,7 +36,7 @@ impl Drop for Entry<'_> {
 }
 
 impl Streams {
-    /// Sends the feed to a client until the run is over or the client is gone.
+    /// Sends the feed to a client until the run is over or the client disconnects.
     ///
     /// # Errors
     /// Returns the errors of the connection.

@@ -1,9 +1,9 @@
-//! The states of a run that the page shows. A state is made at most twice a second, whatever the number of clients; the
-//! frozen page contains the last one.
+//! The states of a run that the page shows. At most two states a second are computed, whatever the number of clients.
+//! The frozen page contains the last state.
 //!
-//! The main loop [notes](Feed::note) its snapshots here. A state is a list of members, each rendered as JSON once. A
-//! client receives the members that have changed since its last state. A client that does not keep up misses
-//! intermediate states; the feed keeps nothing for it.
+//! The main loop [passes](Feed::note) its snapshots to the feed. A state is a list of members, and each member is
+//! rendered as JSON only once. A client receives the members that have changed since the last state that was sent to
+//! it. A slow client misses intermediate states: the feed stores only the newest state.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,12 +23,13 @@ use crate::steer::facts::{Audit, Steered};
 
 /// The minimum time between two states.
 const EVERY_NS: u64 = 500_000_000;
-/// The time between two samples of the lanes. The lanes cover five minutes.
+/// The time between two samples of the lanes, which show each stage's waiting units and rate. The lanes cover five
+/// minutes.
 const LANE_EVERY_NS: u64 = 2_000_000_000;
 const MAX_LANES: usize = 150;
-/// The maximum number of changes shown; the newest are kept.
+/// The maximum number of changes shown: the newest.
 const MAX_CHANGES: usize = 20;
-/// The maximum number of failure causes shown; the most frequent are kept.
+/// The maximum number of failure causes shown: the most frequent.
 const MAX_CAUSES: usize = 20;
 
 /// The maximum length of a unit's text in the list of causes, in characters.
@@ -40,13 +41,13 @@ pub(super) type State = Vec<(&'static str, Arc<str>)>;
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Feed {
-    /// The constant facts about the flow as JSON, without the surrounding braces.
+    /// The constant facts about the flow, as JSON without the outer braces.
     flow: String,
-    /// Whether there is a page that shows the states; without a page, only the last state is made.
+    /// Whether there is a page that shows the states. Without a page, only the last state is computed.
     is_live: bool,
     causes: Arc<Causes>,
     audit: Audit,
-    /// `None` if dead letters cannot be run again.
+    /// Runs dead letters again; `None` if there is no live run.
     readmission: Option<Readmission>,
     /// The minimum time between two states.
     every_ns: u64,
@@ -62,12 +63,12 @@ struct Inner {
     over: bool,
     meter: Meter,
     next_ns: u64,
-    /// Samples: the time, and each stage's waiting units and rate.
+    /// Each sample consists of the time, the waiting units of each stage, and the rate of each stage.
     lanes: VecDeque<(f64, Vec<u64>, Vec<f64>)>,
     history: History,
 }
 
-/// The facts about a run that are not part of its flow.
+/// The parts of a run beside its flow.
 #[derive(Debug)]
 pub(crate) struct Beside {
     pub(crate) causes: Arc<Causes>,
@@ -88,12 +89,12 @@ pub(super) struct News {
 pub(crate) struct Names<'a> {
     /// The name of the run.
     pub(crate) run: &'a str,
-    /// The name by which a command line reaches the run, quoted for a shell; `None` if no command can reach it.
+    /// The argument by which a command line names the run, quoted for a shell; `None` if no command can reach the run.
     pub(crate) reach: Option<&'a str>,
 }
 
 impl Feed {
-    /// A feed about the run with these names; `begin` is the state of its flow before the start.
+    /// A feed of the run with these names. `begin` is the state of the flow before the start.
     pub(crate) fn new(names: Names<'_>, file: &FlowFile, begin: &Snapshot, is_live: bool, beside: Beside) -> Self {
         let place = |name: &String| file.stages.iter().position(|stage| stage.name == *name);
         let stages = file.stages.iter().map(|stage| {
@@ -107,7 +108,7 @@ impl Feed {
         Self::of(flow, begin, is_live, EVERY_NS, causes, audit, Some(readmission))
     }
 
-    /// A feed about a finished run that is shown again. It takes every snapshot, however short the run was.
+    /// A feed of a finished run that is shown again. It uses every snapshot, even if the run was short.
     pub(crate) fn recorded(plan: &Plan, begin: &Snapshot) -> Self {
         let place = |name: &String| plan.stages.iter().position(|stage| stage.name == *name);
         let stages = plan.stages.iter().map(|stage| {
@@ -139,7 +140,8 @@ impl Feed {
         Self { flow, is_live, causes, audit, readmission, every_ns, inner, changed: Condvar::new() }
     }
 
-    /// Takes a snapshot from the main loop. `total` is the number of units that the run will admit, if it is known.
+    /// Adds a snapshot from the main loop. `total` is the number of units that the run will admit, if that number is
+    /// known.
     pub(crate) fn note(&self, now: &Snapshot, total: Option<u64>) {
         let mut inner = self.inner();
         if now.wall_ns >= inner.next_ns {
@@ -152,7 +154,7 @@ impl Feed {
         }
     }
 
-    /// Takes the last snapshot.
+    /// Adds the last snapshot.
     pub(crate) fn end(&self, now: &Snapshot) {
         let mut inner = self.inner();
         inner.history.end(now);
@@ -176,7 +178,7 @@ impl Feed {
         format!("\"flow\":{{{flow},\"steerable\":false,\"lanes\":{lanes}}},\"state\":{{{}}}", state.join(","))
     }
 
-    /// Waits for a state newer than number `seen`; `None` if none is made in time.
+    /// Waits for a state newer than state number `seen`. Returns `None` if `time` passes first.
     pub(super) fn after(&self, seen: u64, time: Duration) -> Option<News> {
         let waits = |inner: &mut Inner| inner.version <= seen && !inner.over;
         let inner = self.inner();
@@ -213,11 +215,11 @@ impl Feed {
     }
 }
 
-/// A finished run of which only the report exists.
+/// The data from the report of a finished run, if nothing else is known about the run.
 pub(crate) struct Reported<'a> {
-    /// The state in which it ended, with the names of its stages.
+    /// The run's last state, with the names of the stages.
     pub(crate) now: &'a Snapshot,
-    /// Its name.
+    /// The run's name.
     pub(crate) run: &'a str,
     pub(crate) samples: &'a [Sample],
     pub(crate) causes: &'a Groups,
@@ -225,8 +227,8 @@ pub(crate) struct Reported<'a> {
     pub(crate) retry: Retry,
 }
 
-/// The facts and the last state of a run in the form of [`Feed::frozen`], as far as the report contains them. The edges
-/// between stages, with their lanes, are missing.
+/// The facts and the last state of a run, as far as the report contains them. The form is that of [`Feed::frozen`],
+/// without the edges between the stages and without the lanes.
 pub(crate) fn reported(run: &Reported<'_>) -> String {
     let stages: Vec<Value> = run.now.stages.iter().map(|stage| json!({ "name": stage.name })).collect();
     let flow = facts(&run.now.flow, Names { run: run.run, reach: None }, &stages, run.now);
@@ -346,7 +348,7 @@ fn stage((now, rate): (&StageSnapshot, &f64)) -> Value {
     })
 }
 
-/// Returns for each stage and resource the number of waiting units and the total time of ended waits.
+/// Returns, for each stage and resource, the number of waiting units and the total time of waits that have ended.
 fn waits(now: &Snapshot) -> Vec<(usize, &str, u64, f64)> {
     let mut all: Vec<(usize, &str, u64, f64)> = Vec::new();
     for (place, stage) in now.stages.iter().enumerate() {

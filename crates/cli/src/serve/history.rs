@@ -1,4 +1,5 @@
-//! The history of the whole run that a page shows: the departures, the waits by cause, and each stage's queue.
+//! The history of the whole run, for a page: the units that have left, the waiting units by cause, and each stage's
+//! queue.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::screen::thinned::{Thinned, Timed};
 
-/// The maximum number of moments that are kept: a picture shows no more, and a frozen page stays small.
+/// The maximum number of moments in the history. A picture cannot show more, and a frozen page stays small.
 const MAX_MOMENTS: usize = 120;
-/// The maximum number of resources that are shown separately; any others are shown as one.
+/// The maximum number of resources that are shown separately. The others are shown as one.
 const MAX_NAMES: usize = 24;
 
 /// The run at one moment.
@@ -20,7 +21,7 @@ struct Moment {
     dead: u64,
     /// The number of waiting units by cause, in the order of the history's names.
     waiting_for: Vec<u64>,
-    /// For each stage, the number of waiting units and of units that are done.
+    /// For each stage, the number of waiting units and the number of units that are done.
     stages: Vec<(u64, u64)>,
 }
 
@@ -33,8 +34,7 @@ impl Timed for Moment {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct History {
-    /// The names of what units wait for: resources, then causes that are not resources, such as `a worker` and
-    /// `memory`.
+    /// The names of the causes of waiting: resources, and then other causes, such as `a worker` and `memory`.
     names: Vec<String>,
     moments: Thinned<Moment>,
 }
@@ -57,14 +57,14 @@ impl History {
         Self { names, moments }
     }
 
-    /// Takes a snapshot, unless the previous one is too recent.
+    /// Adds a snapshot, unless the previous snapshot is too recent.
     pub(super) fn note(&mut self, now: &Snapshot) {
         if self.moments.is_due(at_s(now)) {
             self.moments.note(self.moment(now));
         }
     }
 
-    /// Takes the last snapshot.
+    /// Adds the last snapshot.
     pub(super) fn end(&mut self, now: &Snapshot) {
         self.moments.end(self.moment(now));
     }
@@ -93,16 +93,16 @@ impl History {
         }
     }
 
-    /// The names; and for each moment its time, the units retired and dead-lettered so far, and the units that wait for
-    /// each name.
+    /// The names of the causes. Then, for each moment, its time, the units retired and dead-lettered so far, and the
+    /// units that wait for each cause.
     pub(super) fn over_time(&self) -> Value {
         let moments = self.moments.samples().iter();
         let moments: Vec<_> = moments.map(|m| (m.at_s, m.retired, m.dead, &m.waiting_for)).collect();
         json!({ "names": self.names, "moments": moments })
     }
 
-    /// The lanes of the stages over the whole run: the time, the waiting units, and the units done per second since the
-    /// previous moment.
+    /// The lanes of the stages over the whole run. Each sample is the time, the waiting units, and the units done per
+    /// second since the previous sample.
     pub(super) fn lanes(&self) -> Vec<(f64, Vec<u64>, Vec<f64>)> {
         let pairs = self.moments.samples().windows(2);
         pairs

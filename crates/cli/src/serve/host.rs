@@ -1,12 +1,13 @@
 //! Checks the host name of a request.
 //!
-//! A browser sends the host name from its address bar. A foreign page can make its own name resolve to this machine
-//! (DNS rebinding) and could then read the server's answers. A request under such a name is therefore refused.
+//! A browser sends the host name from its address bar. The owner of a foreign page can make the page's host name
+//! resolve to this machine (DNS rebinding), and the page could then read the server's responses. So a request with such
+//! a host name is refused.
 
 use std::net::IpAddr;
 
 /// Returns whether a `Host` header names this machine: `localhost`, a loopback address, or `own`, the address at which
-/// the connection arrived. The port is not compared, since the near end of a tunnel may use another port.
+/// the connection arrived. The port is not compared, because a tunnel may use another port at the browser's end.
 pub(super) fn is_own(host: &str, own: IpAddr) -> bool {
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, port)) => (address, port),

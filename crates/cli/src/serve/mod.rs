@@ -1,13 +1,13 @@
 //! Serves a run over HTTP: its metrics, and a page that shows the run and may change it.
 //!
-//! The server answers one request per connection, from a fixed list of paths, and needs no framework. It refuses
-//! foreign host names ([`host`]), reads requests within limits ([`request`]), and drops a peer that does not read its
-//! answer ([`response`]).
+//! The server accepts one request per connection, for a fixed list of paths, and needs no framework. It refuses foreign
+//! host names ([`host`]), limits the size and the time of requests ([`request`]), and disconnects a peer that does not
+//! read its response ([`response`]).
 //!
-//! The page is three files in `page/`, compiled into the command ([`page`]). It gets the facts of the flow, and then
-//! its states, as server-sent events ([`events`]) from one [`feed`]. With a [`token`], it can change settings and run
-//! dead letters again ([`steering`]). Without one, it can ask what settings would do ([`whatif`]). The page of a
-//! finished run contains its data ([`recorded`]).
+//! The page consists of three files in `page/`, which are compiled into the command ([`page`]). The page receives the
+//! facts about the flow, and then the flow's states, as server-sent events ([`events`]) from one [`feed`]. With a
+//! [`token`], the page can change settings and run dead letters again ([`steering`]). Even without a token, it can ask
+//! what other settings would do ([`whatif`]). The page of a finished run contains the run's data ([`recorded`]).
 
 mod accept;
 pub(crate) mod args;
@@ -49,14 +49,14 @@ use crate::screen::Screen;
 /// The reason why the requested servers cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotServed {
-    /// The server cannot listen at the address.
+    /// The server cannot listen on the address.
     #[error("--{option} {address}: {error}; choose another port, or 0 for any free one")]
     Address {
         /// The option that names the address.
         option: &'static str,
         /// The requested address.
         address: SocketAddr,
-        /// The system's error.
+        /// The error of the system.
         error: io::Error,
     },
     /// The token is invalid.
@@ -75,7 +75,7 @@ pub(crate) enum NotServed {
     },
 }
 
-/// The servers of a run, which stop when this is dropped.
+/// The servers of a run. They stop when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Servers {
     _servers: Vec<Server>,
@@ -101,7 +101,7 @@ pub(crate) fn start(
     };
     let steerable = token.is_some();
     let mut page = args.page.map(|_| {
-        // Without a thread, the page works but cannot answer what-if questions.
+        // If the thread cannot be started, the page works without what-if questions.
         let what_ifs = WhatIfs::start(told.live.clone()).ok();
         let of = |token| Steering { token, control: control.clone(), readmission: readmission.clone(), told };
         Page { feed: Arc::clone(feed), streams: Streams::default(), steering: token.map(of), what_ifs }

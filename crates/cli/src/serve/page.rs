@@ -1,23 +1,23 @@
-//! The page: one file each of HTML, style and script. A server sends the three files as they are, or puts the data of a
-//! finished run into the first; a frozen page is one file with the data.
+//! The files of the page: HTML, style and script. For a live run, a server sends the three files as they are. For a
+//! finished run, a server inserts the run's data into the HTML. A frozen page is a single file with everything.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 
 use super::response::Response;
 
-/// The document.
+/// The HTML document.
 pub(super) const HTML: &str = include_str!("page/index.html");
-/// Its style.
+/// The style of the document.
 const CSS: &str = include_str!("page/page.css");
-/// Its script.
+/// The script of the document.
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// The lines of the document that fetch the style and the script.
 const STYLE_LINE: &str = "<link rel=\"stylesheet\" href=\"page.css\">\n";
 const SCRIPT_LINE: &str = "<script src=\"page.js\" defer></script>\n";
 
-/// The style or the script, by its path; `None` for any other path.
+/// The style or the script, chosen by the path; `None` for any other path.
 pub(super) fn part(path: &str) -> Option<Response> {
     match path {
         "/page.css" => Some(Response::of("text/css; charset=utf-8", CSS.as_bytes())),
@@ -26,14 +26,14 @@ pub(super) fn part(path: &str) -> Option<Response> {
     }
 }
 
-/// The document with the data of a finished run, as JSON, for a server. `plain` is the markup that a reader without
-/// scripts sees.
+/// The document for a server, with the data of a finished run. `data` is JSON. A browser without scripts shows the
+/// markup `plain`.
 pub(super) fn with_data(data: &str, plain: &str) -> String {
     filled(HTML, data, plain, "")
 }
 
-/// The page as one self-contained file that opens no connection. `data` is JSON; `plain` is the markup that a reader
-/// without scripts sees.
+/// The page as one self-contained file that opens no connection. `data` is JSON. A browser without scripts shows the
+/// markup `plain`.
 pub(crate) fn frozen(data: &str, plain: &str) -> String {
     // The policy allows the page's own script and style, and no connection.
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
@@ -47,9 +47,9 @@ pub(crate) fn frozen(data: &str, plain: &str) -> String {
     filled(&html, data, plain, &format!("<script>{SCRIPT}</script>\n"))
 }
 
-/// A document with data, with markup for readers without scripts, and with `end` before the end of its body.
+/// Inserts the data, the markup for browsers without scripts, and `end` into the body of a document.
 fn filled(html: &str, data: &str, plain: &str, end: &str) -> String {
-    // In JSON, this character occurs only in strings. Escaping it prevents a unit's text from ending the element.
+    // In JSON, `<` occurs only in strings. It is escaped, so that no text of a unit can end the `script` element.
     let data = data.replace('<', "\\u003c");
     let end = format!("<script type=\"application/json\" id=\"frozen\">{data}</script>\n{end}</body>");
     html.replacen("</body>", &end, 1).replacen("<body>\n", &format!("<body>\n<noscript>{plain}</noscript>\n"), 1)

@@ -1,5 +1,5 @@
-//! Serves the page of a finished run. The page is frozen, except for the sliders of the what-if, which it has if there
-//! is a trace. No request changes anything, and the server listens only on loopback.
+//! Serves the page of a finished run. If there is a trace, the page has sliders for what-if questions. Otherwise it is
+//! frozen. No request changes anything, and the server listens only on the loopback interface.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -20,9 +20,9 @@ struct Recorded {
     what_ifs: Option<WhatIfs>,
 }
 
-/// Serves a page with these data, as JSON, at a port of the loopback interface; 0 means any free port. `plain` is the
-/// markup for readers without scripts. The sliders, if there are any, answer from the given trace; the answer beside it
-/// is the result of a replay with the run's own settings.
+/// Serves a page with `data`, which is JSON, on a port of the loopback interface. Port 0 means any free port. A browser
+/// without scripts shows the markup `plain`. `sliders` is the trace for what-if questions, with the result of a replay
+/// with the run's own settings.
 ///
 /// # Errors
 /// The port is not free, or the system refuses a thread.

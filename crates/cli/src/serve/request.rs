@@ -1,7 +1,7 @@
 //! Reads a request from an untrusted peer, within limits of size and time. An ambiguous request is refused.
 //!
-//! A connection carries one request. Bytes after it are never read as another request, which rules out request
-//! smuggling.
+//! A connection carries one request. Bytes after this request are never parsed as another request, so request smuggling
+//! is impossible.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -15,9 +15,9 @@ pub(super) const MAX_HEAD_BYTES: usize = 16 << 10;
 pub(super) const MAX_HEADERS: usize = 64;
 /// The maximum size of a body.
 pub(super) const MAX_BODY_BYTES: usize = 64 << 10;
-/// The time within which the whole request must arrive.
+/// The whole request must arrive within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The number of bytes read at once.
+/// The number of bytes that one read asks for.
 const CHUNK: usize = 4096;
 
 /// The method of a request.
@@ -56,9 +56,9 @@ impl Request {
 /// The reason why a connection ends without a request.
 #[derive(Debug)]
 pub(super) enum NoRequest {
-    /// The peer gets an answer.
+    /// The request is refused with this response.
     Refused(Response),
-    /// The peer is gone, or sent nothing in time.
+    /// The peer has disconnected, or has not sent its request in time.
     Gone,
 }
 
@@ -111,14 +111,14 @@ fn more(mut stream: &TcpStream, bytes: &mut Vec<u8>, most: usize, deadline: Inst
             bytes.extend_from_slice(&chunk[..read]);
             Ok(())
         }
-        // The caller checks the deadline next.
+        // The caller then checks the deadline.
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Parses the head. Returns the request without its body and the lengths of its head and body; `None` if the head is
-/// incomplete.
+/// Parses the head. Returns the request without its body, the length of the head and the length of the body. Returns
+/// `None` if the head is incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Response> {
     let bad = |why: String| Response::refusal(400, why);
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];

@@ -1,4 +1,4 @@
-//! Writes an answer to a peer that may not read it.
+//! Responses, and their delivery to a peer that may be slow to read.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,21 +6,22 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The time within which the peer must read the whole answer.
+/// The peer must read the whole response within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The headers of every answer. They forbid caching, sniffing, framing, and reading by pages of other servers.
+/// The headers of every response. They forbid caching, guesses of the media type, display in a frame, and access by
+/// pages of other servers.
 const HEADERS: &str = "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
                        Cross-Origin-Resource-Policy: same-origin\r\nReferrer-Policy: no-referrer\r\n";
 
-/// The content policy of the page: scripts, styles and connections of this server only.
+/// The content policy of the page: it allows scripts, styles and connections of this server only.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The content policy of an answer that is not the page.
+/// The content policy of a response that is not the page.
 const NO_CONTENT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// An answer with its whole body.
+/// A response whose whole body is in memory.
 #[derive(Debug)]
 pub(super) struct Response {
     status: u16,
@@ -31,12 +32,12 @@ pub(super) struct Response {
 }
 
 impl Response {
-    /// Creates an answer with a body of this media type.
+    /// Creates a response with a body of this media type.
     pub(super) fn of(media_type: &'static str, body: impl Into<Cow<'static, [u8]>>) -> Self {
         Self { status: 200, media_type, policy: NO_CONTENT_POLICY, headers: Vec::new(), body: body.into() }
     }
 
-    /// Creates the answer with the page.
+    /// Creates the response with the page.
     pub(super) fn page(body: impl Into<Cow<'static, str>>) -> Self {
         let body = match body.into() {
             Cow::Borrowed(body) => Cow::Borrowed(body.as_bytes()),
@@ -45,7 +46,7 @@ impl Response {
         Self { policy: PAGE_POLICY, ..Self::of("text/html; charset=utf-8", body) }
     }
 
-    /// Creates an answer with a line of text.
+    /// Creates a response with a line of text.
     pub(super) fn text(status: u16, line: impl Into<String>) -> Self {
         let body = (line.into() + "\n").into_bytes();
         Self { status, ..Self::of("text/plain; charset=utf-8", body) }
@@ -56,12 +57,12 @@ impl Response {
         Self::text(status, why)
     }
 
-    /// Returns the answer with another status.
+    /// Returns the response with another status.
     pub(super) fn with_status(self, status: u16) -> Self {
         Self { status, ..self }
     }
 
-    /// Returns the answer with a further header.
+    /// Returns the response with one more header.
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -72,7 +73,7 @@ impl Response {
         self.status
     }
 
-    /// Writes the answer, without its body if it answers `HEAD`.
+    /// Writes the response. The response to a `HEAD` request is written without its body.
     ///
     /// # Errors
     /// Returns the errors of the stream, and `TimedOut` if the peer does not read in time.
@@ -96,7 +97,7 @@ impl Response {
     }
 }
 
-/// Returns the head of an answer whose body ends with the connection.
+/// Returns the head of a response whose body ends when the connection closes.
 pub(super) fn head_of_stream(media_type: &str) -> String {
     let policy = NO_CONTENT_POLICY;
     format!("HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Security-Policy: {policy}\r\n{HEADERS}\r\n")

@@ -17,7 +17,7 @@ use super::steering::Steering;
 use super::whatif::WhatIfs;
 use crate::metrics::Metrics;
 
-/// The answers of a server.
+/// The resources of a run's server.
 #[derive(Debug)]
 pub(super) struct Routes {
     pub(super) control: Control,
@@ -88,7 +88,7 @@ impl Routes {
         }
     }
 
-    /// Answers whether the flow admits units.
+    /// The response that tells whether the flow admits units.
     fn ready(&self) -> Response {
         match self.control.snapshot().phase {
             Phase::Running => Response::text(200, "ready"),

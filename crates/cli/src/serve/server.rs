@@ -19,18 +19,18 @@ use super::response::Response;
 
 /// The maximum number of open connections. A further connection gets status 503 and is closed.
 pub(super) const MAX_CONNECTIONS: usize = 64;
-/// The pause after a failure to accept, such as too many open files.
+/// The pause after a connection could not be accepted, for example because too many files were open.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The stack size of a connection's thread.
 const STACK_BYTES: usize = 256 << 10;
-/// The time for which a peer may read an answer before its connection is cut.
+/// How long a peer may read a response before its connection is closed.
 const LINGER: Duration = Duration::from_millis(500);
-/// The time for which the end of the server waits for unfinished answers.
+/// How long a server that stops waits for unfinished responses.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// The resources of a server, by path.
 pub(super) trait Resources: Send + Sync + 'static {
-    /// Answers a request.
+    /// Writes the response to a request.
     ///
     /// # Errors
     /// Returns the errors of the connection.
@@ -41,17 +41,17 @@ pub(super) trait Resources: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
-    /// The listener's thread polls the other end; dropping this end wakes it.
+    /// One end of a pair. The listener's thread polls the other end, and a drop of this end wakes the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     connections: Arc<Connections>,
 }
 
 impl Server {
-    /// Listens at `address` and answers from `resources`.
+    /// Listens on `address` and serves `resources`.
     ///
     /// # Errors
-    /// Returns an error if the address is in use or not one of this machine, or if the system refuses.
+    /// The address is in use or is not an address of this machine, or the system refuses a thread.
     pub(super) fn start(address: SocketAddr, resources: impl Resources) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -66,7 +66,7 @@ impl Server {
         Ok(Self { address, wake: Some(wake), thread: Some(thread), connections })
     }
 
-    /// Returns the address at which the server listens.
+    /// Returns the address on which the server listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -78,7 +78,7 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // A peer that has not read its answer by then is dropped.
+        // After this time, connections of peers that still read are abandoned.
         self.connections.wait_for_none(FAREWELL);
     }
 }
@@ -146,7 +146,7 @@ fn begin(stream: TcpStream, open: &Arc<Connections>, resources: &Arc<dyn Resourc
     }
     let Some(entry) = open.enter() else {
         let refusal = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-        // This fits into the buffer of a fresh connection without waiting.
+        // The refusal fits into the send buffer of a new connection, so this write does not wait.
         let _ = stream.set_write_timeout(Some(PAUSE)).and_then(|()| (&stream).write(refusal));
         return;
     };
@@ -155,7 +155,7 @@ fn begin(stream: TcpStream, open: &Arc<Connections>, resources: &Arc<dyn Resourc
         let _entry = entry;
         converse(&stream, &*resources);
     };
-    // If there is no thread, the connection closes.
+    // If the thread cannot be started, the connection is closed.
     let _ = thread::Builder::new().name("http connection".to_owned()).stack_size(STACK_BYTES).spawn(talk);
 }
 
@@ -182,8 +182,8 @@ fn answer(stream: &TcpStream, request: &Request, resources: &dyn Resources) -> i
     resources.answer(stream, request)
 }
 
-/// Gives the peer time to read the answer: closing a connection with unread input would reset it and discard the
-/// answer.
+/// Gives the peer time to read the response. If a connection is closed while input is unread, it is reset, and the peer
+/// may lose the response.
 fn linger(mut stream: &TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let deadline = Instant::now() + LINGER;

@@ -14,10 +14,10 @@ use crate::steer::facts::{Audit, Peer};
 use crate::steer::protocol::Answer;
 use crate::steer::setting::{self, SettingError};
 
-/// Reports a change on the run's terminal.
+/// A function that reports a change on the run's terminal.
 pub(crate) type Say = Arc<dyn Fn(String) + Send + Sync>;
 
-/// The recipients of changes from a page: the terminal, the record of changes, and the live trace.
+/// The places to which changes from a page are reported: the terminal, the record of changes, and the live trace.
 pub(crate) struct Told {
     pub(crate) say: Say,
     pub(crate) audit: Audit,
@@ -43,7 +43,7 @@ impl fmt::Debug for Steering {
     }
 }
 
-/// The body of a request: settings of [`setting`], which take effect all or not at all.
+/// The body of a request: settings for [`setting`]. Either all of them take effect, or none does.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -51,7 +51,7 @@ struct Change {
 }
 
 impl Steering {
-    /// Carries out a request that comes from the page itself and has the token; refuses any other.
+    /// Executes a request from this server's own page that has the token. Refuses any other request.
     pub(super) fn answer(&self, request: &Request) -> Response {
         if !is_same_origin(request) {
             return Response::refusal(
@@ -94,7 +94,7 @@ impl Steering {
         }
     }
 
-    /// Records changes, and tells the terminal of them.
+    /// Records changes, and reports them on the terminal.
     fn done(&self, changed: Vec<String>) -> Answer {
         if !changed.is_empty() {
             let did = changed.iter().map(|line| format!("from the page: {line}"));

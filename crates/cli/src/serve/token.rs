@@ -1,8 +1,9 @@
 //! The token that lets a page change its run.
 //!
-//! Tokens are compared by their hashes in constant time, so the time of an answer reveals nothing. After a wrong token,
-//! attempts take turns, and an attempt beyond a few waiting ones is refused without a comparison. This limits the
-//! number of tokens tried per second, for any number of connections.
+//! The hashes of tokens are compared in constant time, so the response time reveals nothing. After a wrong token, the
+//! next attempts are compared one at a time, with a pause between them. If several attempts are waiting already, another
+//! attempt is refused without a comparison. This limits the number of tokens tried per second, for any number of
+//! connections.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The minimum length of a token; a shorter one could be guessed by brute force.
+/// The minimum length of a token. A shorter token could be guessed by brute force.
 const MIN_TOKEN_BYTES: usize = 16;
 /// The maximum length of a token.
 const MAX_TOKEN_BYTES: usize = 4096;
@@ -24,7 +25,7 @@ const MAX_WAITING: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Token {
     hash: blake3::Hash,
-    /// The moment at which the next attempt may be compared.
+    /// When the next attempt may be compared.
     next: Mutex<Option<Instant>>,
 }
 
@@ -41,7 +42,7 @@ impl Token {
     /// Creates a token from a text.
     ///
     /// # Errors
-    /// Returns an error if the text is too short or too long, or has characters that a header cannot carry.
+    /// The text is too short or too long, or has characters that a header cannot contain.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         if !(MIN_TOKEN_BYTES..=MAX_TOKEN_BYTES).contains(&text.len()) {
             return Err(format!("a token has from {MIN_TOKEN_BYTES} to {MAX_TOKEN_BYTES} characters"));
@@ -55,7 +56,7 @@ impl Token {
     /// Reads a token from a file, which may end with a newline.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or holds no valid token.
+    /// The file cannot be read or does not contain a valid token.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_BYTES as u64 + 3).read_to_string(&mut text));
@@ -76,8 +77,7 @@ impl Token {
         Attempt::Wrong
     }
 
-    /// Returns the moment at which an attempt that arrives now may be compared; `None` if too many are waiting. After a
-    /// wrong token, attempts take turns.
+    /// Returns when an attempt that arrives now may be compared; `None` if too many attempts are waiting.
     fn turn(&self, now: Instant) -> Option<Instant> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         match *next {

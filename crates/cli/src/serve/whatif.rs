@@ -1,10 +1,10 @@
 //! The what-if of a run's page: replays the run's units under other settings.
 //!
 //! A question changes nothing and so needs no token. Instead, the cost of the answers is bounded. A single thread
-//! answers one question after the other, each client has at most one question in the queue, and the queue is short.
-//! During a run, a replay takes about [`REPLAY`] and uses as many of the newest units as that time allows. After an
-//! initial second of processor time, all replays together get a quarter of a core. A replay of a trace uses all units
-//! of the trace, or a sample if the trace is long.
+//! answers one question after another, the queue is short, and each client has at most one question in it. During a
+//! run, a replay takes about [`REPLAY`], and its window has as many of the newest units as this time allows. After an
+//! initial second of processor time, all replays together get a quarter of a core. For a finished run, a replay uses
+//! all units of the trace, or a sample if the trace is long.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -21,29 +21,29 @@ use super::response::Response;
 use super::steering::is_same_origin;
 use crate::whatif::{Answer, Doubt, changes, usable};
 
-/// The time of one replay; an answer takes two replays, or three if there are new units.
+/// The time of one replay. An answer takes two replays, or three for a new window.
 const REPLAY: Duration = Duration::from_millis(70);
 /// The number of visits in the first replay, before this machine's speed is known, and the bounds on that number.
 const VISITS: f64 = 20_000.0;
 const VISITS_RANGE: (f64, f64) = (2_000.0, 200_000.0);
-/// The assumed number of bytes of a visit, before it is known.
+/// The assumed number of bytes per visit in the first replay, before the real number is known.
 const VISIT_BYTES: f64 = 10.0;
-/// The minimum number of units in a meaningful window.
+/// The minimum number of units in a window.
 const FEWEST_UNITS: u64 = 20;
 /// The maximum age of a window of units.
 const FRESH: Duration = Duration::from_secs(3);
-/// The maximum number of waiting questions, in addition to the one that is being answered.
+/// The maximum number of waiting questions. The question that is being answered does not count.
 const MAX_WAITING: usize = 8;
-/// The time after which a client hears that its question is not answered.
+/// After this time, a client is told that its question will not be answered.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The thread's share of a core in the long run, and the processor time that it may use at once.
 const SHARE: f64 = 0.25;
 const CREDIT: Duration = Duration::from_secs(1);
-/// The bounds on a question.
+/// The limits on the parts of a question.
 const MAX_CLIENT_BYTES: usize = 64;
 const MAX_SETTINGS: usize = 64;
 const MAX_SETTING_BYTES: usize = 512;
-/// The maximum number of answers that are kept until there are new units.
+/// The maximum number of answers that are remembered for one window.
 const MAX_REMEMBERED: usize = 64;
 
 /// The what-if of a page; see the [module](self). Its thread ends when this value is dropped.
@@ -76,13 +76,13 @@ struct Question {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    /// A name chosen by the client: a newer question of the same client replaces its waiting one.
+    /// A name chosen by the client. A newer question of the same client replaces a waiting question.
     client: String,
     settings: Vec<String>,
 }
 
 impl WhatIfs {
-    /// Starts the thread that answers from this trace.
+    /// Starts the thread that answers questions from this trace.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -90,8 +90,8 @@ impl WhatIfs {
         Self::answer_from(Replays::of(live))
     }
 
-    /// Starts the thread that answers from the trace of a finished run; `as_it_was` is the result of a replay with the
-    /// run's own settings.
+    /// Starts the thread that answers questions from the trace of a finished run. `as_it_was` is the result of a replay
+    /// with the run's own settings.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -106,7 +106,7 @@ impl WhatIfs {
         Ok(Self { desk, thread: Some(thread) })
     }
 
-    /// Answers a request, which may wait for others.
+    /// Answers a request, perhaps after waiting for earlier questions.
     pub(super) fn answer(&self, request: &Request) -> Response {
         if !is_same_origin(request) {
             return Response::refusal(
@@ -165,7 +165,7 @@ impl Desk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a question, which replaces a queued question of the same client. Returns whether there was room.
+    /// Queues a question, or replaces the queued question of the same client by it. Returns whether there was room.
     fn put(&self, question: Question) -> bool {
         let mut inner = self.inner();
         if inner.over {
@@ -181,14 +181,14 @@ impl Desk {
         true
     }
 
-    /// Takes the next question; `None` at the end.
+    /// Waits for the next question and removes it from the queue. Returns `None` at the end.
     fn take(&self) -> Option<Question> {
         let waits = |inner: &mut Inner| inner.waiting.is_empty() && !inner.over;
         let mut inner = self.changed.wait_while(self.inner(), waits).unwrap_or_else(PoisonError::into_inner);
         inner.waiting.pop_front().filter(|_| !inner.over)
     }
 
-    /// Waits for a time, or for the end.
+    /// Waits until `time` has passed or the value is dropped.
     fn pause(&self, time: Duration) {
         let goes_on = |inner: &mut Inner| !inner.over;
         drop(self.changed.wait_timeout_while(self.inner(), time, goes_on).unwrap_or_else(PoisonError::into_inner));
@@ -199,7 +199,7 @@ fn serve(desk: &Desk, mut replays: Replays) {
     let mut purse = Purse::full(Instant::now());
     while let Some(Question { settings, answer, .. }) = desk.take() {
         let began = Instant::now();
-        // A client that has gone needs no answer.
+        // An error means that the client no longer waits, and is ignored.
         let _ = answer.try_send(replays.answer(&settings, began));
         if replays.live.is_some() {
             desk.pause(purse.pay(began, Instant::now()));
@@ -219,7 +219,7 @@ impl Purse {
         Self { credit_s: CREDIT.as_secs_f64(), at: now }
     }
 
-    /// Pays for the time since `began`; returns how long the next question has to wait.
+    /// Pays for the time since `began`. Returns how long the next question has to wait.
     fn pay(&mut self, began: Instant, now: Instant) -> Duration {
         let earned = now.saturating_duration_since(self.at).as_secs_f64() * SHARE;
         self.credit_s = (self.credit_s + earned).min(CREDIT.as_secs_f64());
@@ -229,10 +229,10 @@ impl Purse {
     }
 }
 
-/// The units on which answers are based, and the speed at which this machine replays them.
+/// The units on which answers are based, and the speed of this machine's replays.
 #[derive(Debug)]
 struct Replays {
-    /// The live run; `None` if there is a single window, the trace of a finished run.
+    /// The trace of the live run; `None` for a finished run, whose whole trace is the only window.
     live: Option<LiveTrace>,
     /// The number of visits that are replayed within [`REPLAY`].
     visits: f64,
@@ -243,7 +243,7 @@ struct Replays {
 #[derive(Debug)]
 struct Window {
     taken: Instant,
-    /// The first unit since the settings changed.
+    /// The number of the first unit that was admitted after the settings last changed.
     since: Option<u64>,
     trace: Trace,
     before: Answer,
@@ -300,7 +300,7 @@ impl Replays {
         Ok(answer)
     }
 
-    /// Takes as many of the newest units as can be replayed in time.
+    /// A new window of the newest units: as many as can be replayed in time.
     fn take_window(&mut self, live: &LiveTrace, since: Option<u64>, now: Instant) -> Result<Window, String> {
         let newest = |bytes: usize| -> Result<(Vec<u8>, Trace), String> {
             let bytes = live.window(bytes);
@@ -309,8 +309,8 @@ impl Replays {
         };
         let (mut bytes, mut trace) = newest((self.visits * self.visit_bytes) as usize)?;
         if usable(&trace) < FEWEST_UNITS {
-            // If the queue is long, the units that have left were admitted long before the newest, so a larger window
-            // is needed.
+            // If queues are long, the newest units have not left the flow yet. The window must be large enough to
+            // contain units that have left.
             (bytes, trace) = newest(live.most_bytes())?;
         }
         if usable(&trace) < FEWEST_UNITS {
@@ -319,12 +319,12 @@ impl Replays {
         }
         let visits = trace.visits() as f64;
         self.visit_bytes = (bytes.len() as f64 / visits).clamp(1.0, 1000.0);
-        // Computed here, or the first replay would compute it and take longer than the others.
+        // This is computed here so that it does not count towards the time of the first replay, measured below.
         let _ = trace.crowding_loss();
         let began = Instant::now();
         let before = Answer::to(&trace, &WhatIf::default()).map_err(|error| error.to_string())?;
         let in_time = visits * REPLAY.as_secs_f64() / began.elapsed().as_secs_f64().max(1e-6);
-        // The estimate moves only halfway, since something may have delayed this replay.
+        // The estimate moves only halfway, because other work may have delayed this replay.
         self.visits = ((self.visits + in_time) / 2.0).clamp(VISITS_RANGE.0, VISITS_RANGE.1);
         Ok(Window::of(trace, before, since, now))
     }
