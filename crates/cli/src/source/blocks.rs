@@ -1,7 +1,8 @@
 //! `lines` with a `group` of bytes: one unit for each block of whole lines.
 //!
-//! A block is kept as it was read, with its line ends, so that a program gets the bytes of the input. The block is the
-//! text of its unit: a dead letter contains all of it, so nothing is lost even if the input cannot be read again.
+//! A block is not changed after it was read, so a program gets the exact bytes of the input, with all line ends. The
+//! block is the text of its unit. So a dead letter contains the whole block, and nothing is lost if the input cannot be
+//! read again.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -56,7 +57,7 @@ impl<R: Read> Iterator for Blocks<R> {
     }
 }
 
-/// The blocks of a file, or a single record that says why the file cannot be read.
+/// The blocks of a file. If the file cannot be opened, a single record with a fault that states the reason.
 pub(super) fn of_file(path: &Path, null: bool, size: usize) -> Box<dyn Iterator<Item = Record> + Send> {
     match File::open(path) {
         Ok(file) => Box::new(Blocks::new(file, path.display().to_string(), null, size)),

@@ -1,7 +1,7 @@
-//! Exceptions from a walk: folders and files below its root, and files with other names than those wanted. The flow
-//! file may name a folder or file by any path that leads to it.
+//! The entries that a walk leaves out: the folders and files in `except`, and files whose names do not match. The flow
+//! file may name a folder or file in `except` by any path to it.
 //!
-//! Without them, a flow that writes into the folder that it walks would process its own results.
+//! Without exceptions, a flow that writes into the folder that it walks would process its own results.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,14 +13,14 @@ use crate::file::names::Names;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Except {
-    /// Paths relative to the walk's root; an empty one is the root itself.
+    /// Paths relative to the walk's root. An empty path is the root itself.
     rels: Vec<PathBuf>,
-    /// The names of the files that are taken.
+    /// The names of the files that become units.
     names: Names,
 }
 
 impl Except {
-    /// Keeps those of `paths` that lie below `root`. The root exists; the paths need not exist yet.
+    /// Exceptions for those `paths` that are below `root`. The root exists; the paths need not exist yet.
     ///
     /// # Errors
     /// The location of the root, or the working folder, cannot be determined.
@@ -37,17 +37,17 @@ impl Except {
         Ok(Self { rels, names: Names::default() })
     }
 
-    /// Leaves out files with other names as well.
+    /// Also leaves out files whose names do not match `names`.
     pub(super) fn with_names(self, names: Names) -> Self {
         Self { names, ..self }
     }
 
-    /// Whether files are taken whatever their names.
+    /// Whether files with any name become units.
     pub(super) fn takes_all_names(&self) -> bool {
         self.names.is_all()
     }
 
-    /// Whether a file with this path is taken, judged by its name alone.
+    /// Whether the name of the file with this path matches.
     pub(super) fn takes_name(&self, path: &[u8]) -> bool {
         self.names.matches(path)
     }
@@ -64,7 +64,7 @@ impl Except {
     }
 }
 
-/// The location of `path`: links are resolved as far as the path exists, and the remainder is taken as it is written.
+/// The absolute location of `path`. Links are resolved in the part of the path that exists; the rest is not changed.
 fn place(path: &Path) -> io::Result<PathBuf> {
     let mut existing = std::path::absolute(path)?;
     let mut rest: Vec<OsString> = Vec::new();
@@ -77,8 +77,8 @@ fn place(path: &Path) -> io::Result<PathBuf> {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(error),
         }
-        // A path that ends with `..` has no name to restore, and what precedes the `..` is not the parent of its
-        // target.
+        // The last component may be `..`. If it does not exist, its location cannot be computed from the text of the
+        // path.
         let Some(name) = existing.file_name().map(OsString::from) else {
             return Err(io::Error::other(format!("cannot tell where {} is", path.display())));
         };

@@ -5,9 +5,9 @@ use crate::record::Record;
 /// See the [module](self).
 pub(super) struct Grouped<I> {
     items: I,
-    /// The number of items of a unit; the last unit may have fewer.
+    /// The number of items in a unit. The last unit may have fewer.
     size: usize,
-    /// A fault of the source, found while a group was gathered.
+    /// A fault of the source that was found while a group was being gathered. It is the next record.
     fault: Option<Record>,
 }
 
@@ -54,7 +54,7 @@ impl<I: Iterator<Item = Record>> Iterator for Grouped<I> {
     }
 }
 
-/// The item, with a fault if it contains a zero byte, which would make it two items of a group.
+/// The item. It gets a fault if it contains a zero byte, because zero bytes separate the items of a group.
 fn whole(item: Record) -> Record {
     if item.rare.fault.is_none() && item.text().contains(&0) {
         return item.with_fault("it contains a zero byte, which a group has between its items");

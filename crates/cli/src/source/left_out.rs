@@ -1,12 +1,12 @@
-//! Entries of a walk that are not units: links, pipes, empty folders. A copy that is made from the walk's units lacks
-//! them, so they are reported.
+//! Counts entries of a walk that do not become units: links, pipes, empty folders. They are reported, because a copy
+//! that is made from the walk's units lacks them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use millstream_command::screen::text;
 use rustix::fs::FileType;
 
-/// Counts by kind. Relaxed: they are read when the walk is over.
+/// The number of entries of each kind. Relaxed: the numbers are read after the walk.
 #[derive(Debug, Default)]
 pub(crate) struct LeftOut {
     links: AtomicU64,

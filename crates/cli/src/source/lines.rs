@@ -1,9 +1,9 @@
 //! `lines`: one unit for each line of a file or of standard input.
 //!
 //! Lines are read on demand, and at most a kilobyte of short lines is read ahead, so the memory does not depend on the
-//! length of the input. A line consists of the bytes up to a newline (a carriage return before it belongs to the
-//! ending) or up to a NUL byte; the last line needs no ending. A line longer than [`MAX_LINE_BYTES`] is not kept: a
-//! record with a fault replaces it, and the next line is read as usual.
+//! length of the input. A line ends at a newline, or at a NUL byte if the flow file says so. A carriage return before a
+//! newline belongs to the ending. The last line needs no ending. If a line is longer than [`MAX_LINE_BYTES`], its
+//! record has only the start of the line and a fault, and the next line is read as usual.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,11 +19,11 @@ pub(super) const MAX_LINE_BYTES: usize = 16 << 20;
 /// The number of bytes requested from the operating system at once.
 const READ: usize = 64 << 10;
 
-/// The size of a block of memory that short lines share. A unit with one of these lines keeps at most this many bytes
-/// from being freed.
+/// The size of a block of memory that short lines share. The block is freed when the last unit with one of these lines
+/// is freed.
 const BLOCK: usize = 1 << 10;
 
-/// The number of bytes that the record of an overlong line shows.
+/// The number of bytes of an overlong line that its record contains.
 const SHOWN: usize = 64;
 
 /// See the [module](self).
@@ -35,7 +35,7 @@ pub(crate) struct Lines<R> {
     longest: usize,
     number: u64,
     buffer: Vec<u8>,
-    /// A block of the next lines, with their endings.
+    /// The next lines, with their endings, in one block of memory.
     block: Bytes,
     failed: bool,
 }
@@ -54,18 +54,19 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The same lines, with this maximum length.
+    /// Changes the maximum length of a line.
     pub(crate) fn up_to(self, longest: usize) -> Self {
         Self { longest, ..self }
     }
 
-    /// The next line, if there is one; for an overlong line, its start and a message.
+    /// The next line, if there is one. For an overlong line, returns the start of the line and a message.
     ///
     /// # Errors
-    /// The errors of the input; there are no more lines then.
+    /// The input cannot be read. There are no lines after that.
     fn try_next(&mut self) -> io::Result<Option<(Vec<u8>, Option<String>)>> {
         self.buffer.clear();
-        // The longest line, an ending of two bytes, and one more byte, by which an overlong line is recognised.
+        // The limit is the longest line, an ending of two bytes, and one more byte, which shows that the line is too
+        // long.
         let most = self.longest as u64 + 3;
         if self.reader.by_ref().take(most).read_until(self.ending, &mut self.buffer)? == 0 {
             return Ok(None);
@@ -78,8 +79,8 @@ impl<R: Read> Lines<R> {
             return Ok(Some((line.to_vec(), None)));
         }
         if length <= self.longest {
-            // The line is moved rather than copied: with a copy, it would be in memory twice for a moment, and the
-            // buffer would stay as large as the longest line.
+            // A long line is moved out of the buffer. With a copy, the line would be in memory twice, and the buffer
+            // would stay as large as the longest line.
             let mut line = std::mem::take(&mut self.buffer);
             line.truncate(length);
             line.shrink_to_fit();
@@ -97,13 +98,13 @@ impl<R: Read> Lines<R> {
         Ok(Some((shown, Some(fault))))
     }
 
-    /// Like [`try_next`](Self::try_next), but successive short lines share one block of memory. A caller must read
-    /// either all lines in this way or none.
+    /// Like [`try_next`](Self::try_next), but successive short lines share one block of memory. A caller must use only
+    /// one of the two functions.
     ///
     /// # Errors
     /// As [`try_next`](Self::try_next).
     pub(crate) fn try_next_in_block(&mut self) -> io::Result<Option<(Bytes, Option<String>)>> {
-        // A terminal reports the end of its input only once.
+        // At the end of the input, there is no further read: a terminal would wait for more input.
         if self.block.is_empty() && !self.read_block()? {
             return Ok(None);
         }
@@ -116,15 +117,15 @@ impl<R: Read> Lines<R> {
         Ok(Some((line, None)))
     }
 
-    /// Makes a block of the whole lines in the reader's buffer that fit into it, if none of them could be overlong.
-    /// Returns whether there is more input.
+    /// Fills the block with whole lines from the reader's buffer, as many as fit, if no line in a block could be
+    /// overlong. Returns whether there is more input.
     fn read_block(&mut self) -> io::Result<bool> {
         if self.longest < BLOCK {
             return Ok(true);
         }
         let read = loop {
             match self.reader.fill_buf() {
-                // The buffer is borrowed again, because this borrow would otherwise last for the whole loop.
+                // `fill_buf` returned this buffer, but its borrow would last for the whole loop.
                 Ok(_) => break self.reader.buffer(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -138,7 +139,7 @@ impl<R: Read> Lines<R> {
         Ok(has_more)
     }
 
-    /// The length, without its ending, of a line that has one.
+    /// The length of a line without its ending.
     fn length(&self, line: &[u8]) -> usize {
         let line = &line[..line.len() - 1];
         match line {
@@ -171,7 +172,7 @@ impl<R: Read> Iterator for Lines<R> {
     }
 }
 
-/// The lines of a file, or a single record that says why the file cannot be read.
+/// The lines of a file. If the file cannot be opened, a single record with a fault that states the reason.
 pub(super) fn of_file(path: &Path, null: bool) -> Box<dyn Iterator<Item = Record> + Send> {
     match File::open(path) {
         Ok(file) => Box::new(Lines::new(file, path.display().to_string(), null)),
@@ -182,7 +183,7 @@ pub(super) fn of_file(path: &Path, null: bool) -> Box<dyn Iterator<Item = Record
     }
 }
 
-/// Standard input as a file of its own, read without the buffer of [`io::stdin`].
+/// Standard input as a file, which is read without the buffer of [`io::stdin`].
 pub(super) fn stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_input_is_asked_for_once() {
-        /// A reader like a terminal: after its end, it would wait for more.
+        /// A reader that behaves like a terminal: a read after the end of the input would wait for more.
         struct Terminal(Vec<&'static [u8]>);
         impl Read for Terminal {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,15 +1,14 @@
 //! The folders that a walk has entered through symbolic links.
 //!
-//! If links are followed, a tree of a few folders can have more paths than any program could walk: a chain of twenty
-//! folders, each with two links to the next, has a million. So a folder is entered through at most one link, in
-//! addition to its own name. Every further link to the folder is a fault, which says through which link the folder's
-//! files are found. Thus there are at most as many faults as links, and the number of paths to a folder is at most its
-//! depth.
+//! If links are followed, a tree of a few folders can have too many paths to walk: a chain of twenty folders, each with
+//! two links to the next folder, has a million paths. So a folder is entered through at most one link, in addition to
+//! its own name. Every further link to the folder is a fault, which names the link through which the folder was
+//! entered. So there are at most as many faults as links, and the number of paths to a folder is at most its depth.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A folder's device and number.
+/// A folder's device and inode number.
 pub(super) type Identity = (u64, u64);
 
 /// See the [module](self).
@@ -20,10 +19,10 @@ pub(super) struct Linked {
 }
 
 impl Linked {
-    /// Notes that the link at `path` leads to a folder which is about to be entered.
+    /// Notes that a folder is about to be entered through the link at `path`.
     ///
     /// # Errors
-    /// The folder has been entered through another link; the error is a sentence about that.
+    /// The folder was entered through another link before. The error names that link.
     pub(super) fn enter(&mut self, folder: Identity, path: &[u8]) -> Result<(), String> {
         match self.entered.entry(folder) {
             Entry::Vacant(vacant) => {

@@ -1,9 +1,9 @@
-//! The sources of units, one per file.
+//! The sources of units: one module for each kind of source.
 //!
-//! [`open`] returns an iterator of [`Record`]s, which the flow's workers pull when the flow has room. A problem that
-//! shows before the first unit (an INPUT that does not exist) is an error of the command. A later problem (a folder
-//! that cannot be read) becomes a record with a [`fault`](Record::fault), which is counted and reported like any other
-//! failed unit.
+//! [`open`] returns an iterator of [`Record`]s. The flow's workers call the iterator when the flow has room for another
+//! unit. A problem that is found before the first unit, such as a missing INPUT, is an error of the command. A later
+//! problem, such as a folder that cannot be read, becomes a record with a [`fault`](Record::fault), which is counted
+//! and reported like any other failed unit.
 
 mod args;
 mod blocks;
@@ -36,7 +36,7 @@ pub(crate) type Source = Box<dyn Iterator<Item = Record> + Send>;
 /// The reason why a source cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
-    /// The flow walks or reads the INPUTs of the command line, and there are none.
+    /// The flow walks or reads the INPUTs of the command line, and the command line has none.
     #[error("the flow's source needs an INPUT, and none was given")]
     NoInput,
     /// A template of the source has a field whose value is not known before the first unit.
@@ -45,7 +45,7 @@ pub(crate) enum SourceError {
         /// The template.
         template: String,
     },
-    /// The folder to walk is itself left out by `except`.
+    /// `except` leaves out the root of the walk.
     #[error("nothing is left to walk: `except` leaves out {} itself", root.display())]
     AllExcepted {
         /// The folder.
@@ -61,15 +61,14 @@ pub(crate) enum SourceError {
     },
 }
 
-/// If the name of a missing file looks like an address: advice on how to pass an address to an option whose value is
-/// optional.
+/// Advice for a missing file whose name is an address: an option with an optional value needs a `=` before the address.
 fn of_option(path: &Path) -> String {
     let address = path.to_str().filter(|text| text.parse::<SocketAddr>().is_ok() && !path.exists());
     address.map_or_else(String::new, |address| format!("; an option takes an address after `=`: --page={address}"))
 }
 
-/// Opens a flow's source over the command line's INPUTs, in groups if the flow asks for them. A walk counts in
-/// `left_out` the entries that are not units.
+/// Opens a flow's source, with the INPUTs of the command line. If the flow has `group`, each unit is a group of items.
+/// In `left_out`, a walk counts the entries that do not become units.
 ///
 /// # Errors
 /// An INPUT is missing, or the first file or folder of the source cannot be opened.
@@ -96,7 +95,7 @@ fn open_items(flow: &FlowFile, inputs: &[OsString], left_out: &Arc<LeftOut>) -> 
                 }
                 walks.push((root, except.with_names(names.clone())));
             }
-            // The files are opened one after the other: there may be more INPUTs than descriptors.
+            // Each walk is opened when the previous one has ended, because there may be more INPUTs than descriptors.
             let left_out = Arc::clone(left_out);
             Ok(Box::new(
                 walks.into_iter().flat_map(move |(root, except)| walk::open(&root, options, except, &left_out)),
@@ -164,7 +163,7 @@ pub(crate) fn again(
     Box::new(Counted { records, left: count })
 }
 
-/// Records whose number is known.
+/// An iterator whose number of records is known.
 struct Counted<I> {
     records: I,
     left: usize,
@@ -184,7 +183,7 @@ impl<I: Iterator<Item = Record>> Iterator for Counted<I> {
     }
 }
 
-/// The units of a file that `lines` reads, from its bytes.
+/// The units of a `lines` source whose file has these bytes.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn lines_of(bytes: Vec<u8>) -> impl Iterator<Item = Record> {
     lines::Lines::new(io::Cursor::new(bytes), "input".to_owned(), false)
@@ -205,7 +204,7 @@ fn walk_options(flow: &FlowFile) -> walk::Options {
     }
 }
 
-/// Whether the op makes the unit's own file its payload.
+/// Whether the op reads the unit's own file into the payload.
 fn reads_the_unit(op: &OpSpec) -> bool {
     matches!(op, OpSpec::Read { path, .. } if path.is_only(&Field::Path))
 }

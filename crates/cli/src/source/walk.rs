@@ -2,12 +2,12 @@
 //!
 //! Files come in the order of their names, folder by folder, so two walks over the same tree give the same units in the
 //! same order. The kernel reports the type of an entry together with its name. The size of a file is determined only if
-//! the flow reads the file, and relative to its open folder, so that long paths cost no more than short ones. Symbolic
-//! links are followed only on request, and a folder is entered through at most one of them ([`linked`](super::linked));
-//! sockets, pipes and devices are not units.
+//! the flow reads the file. The size is requested relative to the file's open folder, so the length of the path does
+//! not matter. Symbolic links are followed only on request, and a folder is entered through at most one link
+//! ([`linked`](super::linked)). Sockets, pipes and devices are not units.
 //!
-//! A walk that leaves out ignored files uses the `ignore` crate, which applies the rules of `.gitignore` and its kin,
-//! and takes about twice as long for a file.
+//! A walk that leaves out ignored files uses the `ignore` crate, which applies the rules of `.gitignore` and similar
+//! files. Per file, such a walk takes about twice as long as a walk without these rules.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -26,37 +26,37 @@ use super::linked::{Identity, Linked};
 use crate::ops::most_growth;
 use crate::record::Record;
 
-/// The maximum number of folders held open; deeper files are accessed by their whole path.
+/// The maximum number of open folders. Files in deeper folders are accessed by their whole path.
 const MAX_OPEN: usize = 64;
 
-/// The size of the buffer for the names that one system call returns.
+/// The size of the buffer into which a system call writes names.
 const NAMES: usize = 32 << 10;
 
 /// The options of a walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
-    /// Whether to take names that start with a dot.
+    /// Whether entries whose names start with a dot are visited.
     pub(super) hidden: bool,
-    /// Whether to take files that `.gitignore` and its kin exclude.
+    /// Whether files that `.gitignore` or a similar file excludes are visited.
     pub(super) ignored: bool,
-    /// Whether to take the files and folders that symbolic links lead to.
+    /// Whether symbolic links are followed.
     pub(super) follow: bool,
-    /// Whether to determine sizes, which the units declare as their weight.
+    /// Whether the sizes of files are determined. Each unit declares this size as part of its weight.
     pub(super) sizes: bool,
-    /// Whether to declare room for payloads that grow when they are compressed.
+    /// Whether units also declare room for payloads that grow when they are compressed.
     pub(super) compresses: bool,
-    /// The size of the largest payload that is brought into memory; a larger one weighs as much as this.
+    /// The maximum size of a payload in memory. A larger payload is streamed, and declares only this size.
     pub(super) most_in_memory: u64,
 }
 
-/// Whether a walk from this root can start.
+/// Checks that a walk from this root can start.
 ///
 /// # Errors
 /// The root does not exist or cannot be read, or is neither a folder nor a regular file.
 pub(super) fn check(root: &Path) -> io::Result<()> {
     let found = root.metadata()?;
     if found.is_file() {
-        // Whether the file can be read is left to the stage that reads it.
+        // The stage that reads the file finds out whether it can be read.
         return Ok(());
     }
     if !found.is_dir() {
@@ -66,8 +66,8 @@ pub(super) fn check(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a walk, which takes nothing that `except` leaves out. If the root cannot be read (any more), that
-/// becomes one record with a fault.
+/// Starts a walk. If the root cannot be read, which may have happened since [`check`], the walk is one record with a
+/// fault.
 pub(super) fn open(
     root: &Path,
     options: Options,
@@ -106,12 +106,13 @@ fn single(path: &Path, size: u64, options: Options) -> Record {
     with_size(Record::file(bytes, rel_at), size, options)
 }
 
-/// Files that an earlier walk has found, opened from the same folder as then.
+/// Files that an earlier walk has found. They are opened relative to the folder in which that walk began.
 pub(super) struct Again {
     options: Options,
-    /// The roots of the walks. A root that is itself a file is opened even if it is a link.
+    /// The roots of the walks. A root that is a file may be a symbolic link.
     named: Vec<PathBuf>,
-    /// The folder of the last file, and its path; usually the next file is in the same folder.
+    /// The folder in which the walk of the last file began, and the folder's path. The next file is usually of the same
+    /// walk.
     root: Option<(Vec<u8>, Arc<OwnedFd>)>,
 }
 
@@ -120,8 +121,8 @@ impl Again {
         Self { options, named, root: None }
     }
 
-    /// The file at `path`, whose part relative to the walk's folder starts at `rel_at`, with its present size. Any
-    /// problem with the file is left to the stage that reads it.
+    /// The unit for the file at `path`, with the file's present size. The part of the path relative to the walk's
+    /// folder starts at `rel_at`. If there is a problem with the file, the stage that reads it reports that.
     pub(super) fn file(&mut self, path: Vec<u8>, rel_at: usize) -> Record {
         let is_named = || self.named.iter().any(|named| named.as_os_str().as_bytes() == path);
         let follows = self.options.follow || is_named();
@@ -157,12 +158,12 @@ fn with_size(mut record: Record, size: u64, options: Options) -> Record {
     record
 }
 
-/// Opens the folder in which a walk begins. A link is followed here, since the user named it.
+/// Opens the folder in which a walk begins. If it is a link, the link is followed, because the user named it.
 fn open_root(root: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// A walk that takes all files.
+/// A walk that does not apply ignore files.
 struct Walk {
     options: Options,
     except: Except,
@@ -170,7 +171,7 @@ struct Walk {
     path: Vec<u8>,
     /// The offset in `path` of the part relative to the root.
     rel_at: usize,
-    /// The folder from which records open their files, unless links are followed.
+    /// The folder relative to which records open their files; `None` if links are followed.
     root: Option<Arc<OwnedFd>>,
     folders: Vec<Folder>,
     linked: Linked,
@@ -180,11 +181,11 @@ struct Walk {
 
 /// A folder whose names are being visited.
 struct Folder {
-    /// The open folder; `None` beyond the maximum number of open ones.
+    /// The open folder; `None` if the maximum number of folders is open.
     fd: Option<OwnedFd>,
-    /// Device and number, to detect a link that leads back to this folder; known only if links are followed.
+    /// The device and inode number, by which a link back to this folder is detected; `None` if links are not followed.
     identity: Option<Identity>,
-    /// The entries still to visit; the last one is visited next.
+    /// The entries that are still to be visited, last entry first.
     entries: Vec<Entry>,
     /// The length of `Walk::path` for this folder.
     path_len: usize,
@@ -210,7 +211,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Reads the names of the open folder at `self.path` and puts it on the stack.
+    /// Reads the names in the open folder at `self.path`, and puts the folder on the stack.
     fn enter(&mut self, fd: OwnedFd, is_link: bool) -> io::Result<()> {
         let identity = if self.options.follow {
             let stat = rustix::fs::fstat(&fd)?;
@@ -250,8 +251,8 @@ impl Walk {
     fn visit(&mut self, entry: &Entry) -> Result<Option<Record>, String> {
         let mut kind = entry.kind;
         let mut size = None;
-        // Some file systems do not report the type with the name, and a link must be followed to learn its target's
-        // type.
+        // The type is requested separately if the file system did not report it with the name, or if a link is to be
+        // followed.
         if kind == FileType::Unknown || (kind == FileType::Symlink && self.options.follow) {
             let stat = self.stat(entry).map_err(|errno| format!("cannot find out what this is: {errno}"))?;
             kind = FileType::from_raw_mode(stat.st_mode);
@@ -331,7 +332,7 @@ impl Iterator for Walk {
     }
 }
 
-/// A walk that leaves out all files that ignore files exclude, and `.git` itself, which no ignore file lists.
+/// A walk that leaves out the files that ignore files exclude. It also leaves out `.git`, which no ignore file lists.
 fn selective(
     root: &Path,
     open: Option<Arc<OwnedFd>>,
@@ -377,7 +378,7 @@ fn selective(
             Some(Record::file(path, 0).with_fault(format!("cannot visit: {error}")))
         }
     };
-    // Any step of the walk can add faults, including the last one.
+    // Any step of the walk can add a fault, even the last step, so faults are also checked after the end of the walk.
     std::iter::from_fn(move || fault().map(Some).or_else(|| walk.next().map(&found)).or_else(|| fault().map(Some)))
         .flatten()
 }
@@ -595,8 +596,8 @@ mod tests {
         for ignored in [true, false] {
             let found = records(folder.path(), Options { follow: true, ignored, ..ALL });
             let faults: Vec<_> = found.iter().filter_map(|record| record.rare.fault.as_deref()).collect();
-            // Every folder is entered through its name and through the first link; every other path to a folder is a
-            // fault.
+            // Every folder is entered through its own name and through the first link to it. Every other link to a
+            // folder is a fault.
             assert_eq!(found.len() - faults.len(), 2 * DEPTH + 1, "ignored = {ignored}");
             assert_eq!(faults.len(), DEPTH + 2 * (DEPTH - 1), "{faults:#?}");
             let told = format!("entered through another one, {}/00/one;", folder.path().display());
@@ -671,7 +672,7 @@ mod tests {
     #[test]
     fn an_excepted_folder_is_never_entered() {
         let folder = tree();
-        // A link to a folder that contains it is a fault as soon as it is entered.
+        // A link to a folder that contains the link is a fault as soon as the walk follows it.
         fs::create_dir(folder.path().join("out")).unwrap();
         symlink("..", folder.path().join("out/loop")).unwrap();
         for options in [ALL, Options { ignored: false, ..ALL }] {
@@ -691,7 +692,7 @@ mod tests {
         let folder = tree();
         let closed = folder.path().join("b/c");
         fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
-        // For a user with access to every file, there is no fault.
+        // If the user may read every file, as root may, there is no fault.
         let may_read_all = fs::read_dir(&closed).is_ok();
         let found = rels(folder.path(), ALL);
         fs::set_permissions(&closed, PermissionsExt::from_mode(0o755)).unwrap();

@@ -24,27 +24,27 @@ use crate::run::{NOT_WRITTEN, WRONG};
 use crate::screen::frame;
 use crate::screen::meter::Pace;
 
-/// The time after which a run without a complete answer counts as hung.
+/// A run that has not answered completely within this time counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The shorter time for a run that is polled for a screen, which also shows other runs.
+/// The shorter time for a run that is polled for `millstream top`, which must also show the other runs.
 const SHORT: Duration = Duration::from_secs(2);
 /// The number of keys shown for each resource.
 const KEYS: usize = 5;
-/// The number of times that the client starts over because another client's trace has replaced its own.
+/// How often the client starts over because another client's trace has replaced its own.
 const AGAIN: u32 = 5;
 /// The pause before another attempt to connect to a run with too many waiting connections.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The reason why a run could not be reached or did not carry out the request.
+/// The reason why a run could not be reached or did not execute the request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SteerError {
-    /// The run is not identified: none or several match.
+    /// No run matches RUN, or several runs match.
     #[error(transparent)]
     NoRun(#[from] NoRun),
     /// The run cannot be reached.
     #[error("cannot reach {}: {source}; `millstream status` lists the runs there are", shown::path(path))]
     Unreachable {
-        /// Its socket.
+        /// The run's socket.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -52,15 +52,15 @@ pub(crate) enum SteerError {
     /// The run exists, but does not answer completely in time.
     #[error("{} does not answer within {} s: its process is stopped, or hangs", text::printable(run), seconds)]
     Silent {
-        /// Its name.
+        /// The run's name.
         run: String,
-        /// The time that the run was given.
+        /// How long the client has waited.
         seconds: u64,
     },
     /// The run has closed the connection.
     #[error("{} ended before it answered", text::printable(run))]
     Ended {
-        /// Its name.
+        /// The run's name.
         run: String,
     },
     /// The answer does not follow this version's protocol.
@@ -68,10 +68,10 @@ pub(crate) enum SteerError {
     Foreign {
         /// The socket.
         path: PathBuf,
-        /// The problem of the answer.
+        /// The problem with the answer.
         problem: String,
     },
-    /// The socket is another user's.
+    /// The socket belongs to another user.
     #[error("{} is served by user {user}, and not by user {own}: it is left alone", shown::path(path))]
     OfAnother {
         /// The socket.
@@ -84,13 +84,13 @@ pub(crate) enum SteerError {
     /// The run does not support the request.
     #[error("the run does not know the request")]
     Unknown,
-    /// The run is of an older version, which lacks the request.
+    /// The run's version is older and does not support the request.
     #[error(
         "{} is a run of an older millstream, which cannot {verb}: end it, or use the command that started it",
         text::printable(run)
     )]
     Older {
-        /// Its name.
+        /// The run's name.
         run: String,
         /// The request in words.
         verb: &'static str,
@@ -100,7 +100,7 @@ pub(crate) enum SteerError {
     Refused {
         /// The reason.
         message: String,
-        /// The settings that exist, if the request named another.
+        /// The settings that exist, if the request named an unknown setting.
         settable: Vec<String>,
     },
     /// The answer could not be printed.
@@ -116,14 +116,14 @@ fn listed(settable: &[String]) -> String {
     settable.iter().fold(head, |page, line| page + "\n  " + &text::printable(line))
 }
 
-/// `millstream status [RUN] [--json]`: shows a run; without RUN, the only run or a list of all runs. Returns the exit
-/// status.
+/// `millstream status [RUN] [--json]`: shows a run. Without RUN, shows the only run or a list of all runs. Returns the
+/// exit status.
 pub(crate) fn status(run: Option<&Path>, json: bool) -> ExitCode {
     exit(try_status(run, json))
 }
 
-/// `millstream set RUN KEY=VALUE…`: changes all settings of a run or none, and prints the new and the old value of
-/// each. Returns the exit status.
+/// `millstream set RUN KEY=VALUE…`: changes settings of a run, either all or none, and prints the new and the old value
+/// of each. Returns the exit status.
 pub(crate) fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
     exit(try_set(run, settings))
 }
@@ -146,7 +146,7 @@ fn exit(result: Result<(), SteerError>) -> ExitCode {
 
 fn try_status(run: Option<&Path>, json: bool) -> Result<(), SteerError> {
     let look = Look::of_stdout().unwrap_or(Look::FILE);
-    // The list is not cut at the terminal's height, since the user can scroll.
+    // The output may be longer than the terminal is high, because the user can scroll.
     let look = Look { rows: usize::MAX, ..look };
     match run {
         Some(run) => print(&described(&snapshot(&place::find(run)?, PATIENCE)?, json, look)),
@@ -216,7 +216,7 @@ fn explained_page(explained: &Explained, json: bool) -> String {
 /// The state of a run for `millstream top`. An older run has no facts.
 ///
 /// # Errors
-/// The run does not answer in time, has ended, or is not the user's.
+/// The run does not answer in time, has ended, or belongs to another user.
 pub(crate) fn watch(run: &Run) -> Result<(Box<Snapshot>, Box<Facts>), SteerError> {
     let answer = match ask_within(run, &Request::Watch { keys: KEYS }, SHORT) {
         Err(SteerError::Older { .. }) => ask_within(run, &Request::Status, SHORT)?,
@@ -225,12 +225,12 @@ pub(crate) fn watch(run: &Run) -> Result<(Box<Snapshot>, Box<Facts>), SteerError
     Ok((Box::new(snapshot_in(answer.snapshot)?), answer.facts.unwrap_or_default()))
 }
 
-/// The states of runs, all requested at once.
+/// The states of runs, which are requested concurrently.
 pub(crate) fn states(runs: &[Run]) -> Vec<(Run, Result<Snapshot, SteerError>)> {
     snapshots(runs, SHORT)
 }
 
-/// Changes all settings of a run or none. Returns the new and the old value of each.
+/// Changes settings of a run, either all or none. Returns the new and the old value of each.
 ///
 /// # Errors
 /// The errors of [`watch`], or the run refuses.
@@ -254,10 +254,10 @@ pub(crate) fn drain(run: &Run) -> Result<Vec<String>, SteerError> {
     Ok(ask_within(run, &Request::Drain, SHORT)?.changed)
 }
 
-/// A trace of the newest units that the run has finished. A run begins to keep these units at the first request.
+/// A trace of the newest units that the run has finished. A run begins to record these units at the first request.
 ///
 /// # Errors
-/// Returns the errors of [`watch`], and an error if the traces of other clients keep replacing this one.
+/// The errors of [`watch`]. In addition, traces of other clients may have replaced this trace again and again.
 pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     let foreign = |problem: &str| SteerError::Foreign { path: run.path.clone(), problem: problem.to_owned() };
     let (mut bytes, mut number) = (Vec::new(), None);
@@ -265,7 +265,7 @@ pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     loop {
         let part = match ask(run, &Request::Trace { number, from: bytes.len() as u64 }) {
             Ok(answer) => answer.trace.ok_or_else(|| foreign("it hands nothing over"))?,
-            // Another client's trace has replaced this one.
+            // Another client's trace has replaced this trace.
             Err(SteerError::Refused { .. }) if number.is_some() && refused < AGAIN => {
                 refused += 1;
                 (bytes, number) = (Vec::new(), None);
@@ -296,7 +296,7 @@ fn snapshot_in(snapshot: Option<Box<Snapshot>>) -> Result<Snapshot, SteerError> 
     })
 }
 
-/// Asks all runs at once, so that a hung run delays only its own answer.
+/// Asks all runs concurrently, so that a hung run delays only its own answer.
 fn snapshots(runs: &[Run], patience: Duration) -> Vec<(Run, Result<Snapshot, SteerError>)> {
     thread::scope(|scope| {
         let asked: Vec<_> = runs.iter().map(|run| scope.spawn(move || snapshot(run, patience))).collect();
@@ -330,7 +330,8 @@ fn ask_within(run: &Run, request: &Request, patience: Duration) -> Result<Answer
     if own != 0 && server != own && server != 0 {
         return Err(SteerError::OfAnother { path: run.path.clone(), user: server, own });
     }
-    // A run that refuses the connection says why and closes it, perhaps before it has read the request.
+    // The write may fail, because a run that refuses a connection may send its reason and close before it has read the
+    // request.
     let sent = stream.write_all(&protocol::line(request));
     let answer: Option<Answer> = read_line(&mut BufReader::new(stream), ANSWER_BYTES).map_err(failed)?;
     let answer = match (answer, sent) {
@@ -341,7 +342,7 @@ fn ask_within(run: &Run, request: &Request, patience: Duration) -> Result<Answer
     carried_out(answer).map_err(|error| older(error, run, request))
 }
 
-/// Recognises the refusal of a run that does not support the request.
+/// Replaces the refusal of an older run, which does not support the request, by a clearer error.
 fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
     let verb = match request {
         Request::Status => "show its status",
@@ -354,7 +355,7 @@ fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
         Request::Trace { .. } => "be asked what would happen",
     };
     match error {
-        // Versions before the member `unknown` quoted their parser.
+        // Before the member `unknown` existed, the refusal quoted the parser's error.
         SteerError::Refused { message, .. } if message.starts_with("not understood: unknown variant") => {
             SteerError::Older { run: run.name.clone(), verb }
         }
@@ -375,7 +376,7 @@ fn carried_out(answer: Answer) -> Result<Answer, SteerError> {
     Err(SteerError::Refused { message, settable: answer.settable })
 }
 
-/// Connects; if the run has too many waiting connections, tries again until `end`.
+/// Connects. If the run has too many waiting connections, tries again until `end`.
 fn connect(path: &Path, end: Instant) -> io::Result<UnixStream> {
     loop {
         match place::connect(path) {
@@ -385,7 +386,7 @@ fn connect(path: &Path, end: Instant) -> io::Result<UnixStream> {
     }
 }
 
-/// A stream with one deadline for all reads and writes together, however small the pieces are.
+/// A stream with one deadline for all reads and writes together.
 struct Hurried {
     stream: UnixStream,
     end: Instant,
@@ -444,7 +445,7 @@ fn described(now: &Snapshot, json: bool, look: Look) -> String {
     page
 }
 
-/// Several runs, one per line; as JSON, an array of objects with the run's name, socket and snapshot.
+/// Several runs, one per line. As JSON, they are an array of objects, each with the run's name, socket and snapshot.
 fn list(runs: &[(Run, Snapshot)], json: bool) -> String {
     if json {
         let runs: Vec<_> = runs
@@ -476,7 +477,7 @@ fn print(page: &str) -> Result<(), SteerError> {
     out::print(page).map_err(SteerError::Output)
 }
 
-/// The text that is shown for the first answer among these bytes of a run; `None` if they are not an answer.
+/// The text that is shown for the first answer in these bytes; `None` if the bytes are not an answer.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn shown_of(mut answers: &[u8]) -> Option<String> {
     let answer = match carried_out(read_line(&mut answers, ANSWER_BYTES).ok()??) {
@@ -511,7 +512,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Snapshot>(&described(&now, true, Look::FILE)).unwrap(), now);
     }
 
-    /// The value with every number replaced by the largest possible one.
+    /// The value with every number replaced by the largest possible number.
     fn largest(value: &serde_json::Value) -> serde_json::Value {
         use serde_json::Value;
         match value {

@@ -1,4 +1,4 @@
-//! One client's connection, as the run serves it: reads requests and writes answers without ever waiting.
+//! The run's end of one client's connection: reads requests and writes answers, and never blocks.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,25 +9,25 @@ use rustix::event::PollFlags;
 
 use super::protocol::{self, Answer, REQUEST_BYTES};
 
-/// The time after which a connection without a request is closed.
+/// A connection is closed after this time without a request.
 const IDLE: Duration = Duration::from_secs(60);
-/// The time after which an incomplete request, or an answer that is not read, ends the connection.
+/// A connection is closed after this time if a request is still incomplete or an answer is still unread.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The number of requests answered before other connections have their turn.
+/// The number of requests of one connection that are answered before other connections are served.
 const ANSWERED_AT_ONCE: usize = 16;
-/// The number of bytes read at once.
+/// The number of bytes that one read asks for.
 const CHUNK: usize = 4096;
 
 /// The reply to a line.
 pub(super) struct Reply {
     /// The answer, with its line end.
     pub(super) line: Arc<[u8]>,
-    /// Whether the line was a request. If it was not, the connection ends, since the beginning of the next request
-    /// cannot be recognised.
+    /// Whether the line was a request. If not, the connection is closed, because the start of the next request is not
+    /// known.
     pub(super) is_to_request: bool,
 }
 
-/// The state of a connection after its turn.
+/// The state of a connection after it was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The connection waits for the client.
@@ -44,11 +44,13 @@ pub(super) struct Connection {
     stream: UnixStream,
     /// The received bytes of one or several requests: at most [`REQUEST_BYTES`].
     received: Vec<u8>,
-    /// The answer that is being sent, and the number of its bytes that have been sent. Nothing is read meanwhile.
+    /// The answer that is being sent, and the number of bytes sent so far. While an answer is being sent, no request is
+    /// read.
     answer: Option<(Arc<[u8]>, usize)>,
-    /// Whether the connection ends with the answer.
+    /// Whether the connection is closed after the current answer.
     ends: bool,
-    /// The beginning of the current step: waiting for a request, receiving one, or sending an answer.
+    /// When the current step began. A step is the wait for a request, the receipt of a request, or the sending of an
+    /// answer.
     since: Instant,
 }
 
@@ -62,12 +64,12 @@ impl Connection {
         &self.stream
     }
 
-    /// The moment of the last progress.
+    /// When the current step began.
     pub(super) fn since(&self) -> Instant {
         self.since
     }
 
-    /// The moment at which the connection is closed if there is no further progress.
+    /// When the connection is closed, unless the current step ends earlier.
     pub(super) fn deadline(&self) -> Instant {
         let is_idle = self.received.is_empty() && self.answer.is_none();
         self.since + if is_idle { IDLE } else { PATIENCE }
@@ -77,14 +79,14 @@ impl Connection {
         if self.answer.is_some() { PollFlags::OUT } else { PollFlags::IN }
     }
 
-    /// Closes the connection, and says why unless an answer is still being sent.
+    /// Closes the connection. Sends the reason first, unless an answer is still being sent.
     pub(super) fn refuse(mut self, why: &Answer) {
         if self.answer.is_none() {
             let _ = self.stream.write(&protocol::line(why));
         }
     }
 
-    /// Reads and answers as much as possible without waiting.
+    /// Reads and answers requests without blocking, up to [`ANSWERED_AT_ONCE`].
     pub(super) fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(&[u8]) -> Reply) -> Turn {
         for _ in 0..ANSWERED_AT_ONCE {
             match self.step(now, answer) {
@@ -97,7 +99,7 @@ impl Connection {
         Turn::HasMore
     }
 
-    /// Receives one request and answers it; returns whether the answer was sent completely.
+    /// Receives one request and answers it. Returns whether the whole answer was sent.
     fn step(&mut self, now: Instant, answer: &mut dyn FnMut(&[u8]) -> Reply) -> io::Result<bool> {
         if !self.send(now)? {
             return Ok(false);
@@ -117,7 +119,7 @@ impl Connection {
         self.send(now)
     }
 
-    /// Sends the rest of the answer; returns whether all of it is sent.
+    /// Sends the rest of the answer. Returns whether the whole answer has been sent.
     fn send(&mut self, now: Instant) -> io::Result<bool> {
         while let Some((line, sent)) = &mut self.answer {
             match without_waiting(self.stream.write(&line[*sent..]))? {
@@ -166,13 +168,13 @@ impl Connection {
 /// The received part of a request.
 enum Received {
     Part,
-    /// A whole line, up to this byte.
+    /// A whole line, which ends before this offset.
     Line(usize),
-    /// No line can follow, for this reason.
+    /// The bytes cannot become a line, for this reason.
     Wrong(String),
 }
 
-/// `None` if the call would have to wait.
+/// Turns the error of a call that would block into `None`.
 fn without_waiting(done: io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Ok(bytes) => Ok(Some(bytes)),

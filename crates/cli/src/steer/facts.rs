@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::causes::{Causes, Groups};
 
-/// The maximum number of changes that are kept; beyond it, the oldest are only counted.
+/// The maximum number of recorded changes. When there are more, the oldest are dropped and only counted.
 const MAX_KEPT: usize = 200;
 
-/// The facts in the form in which they are sent.
+/// The facts as they are sent to a client.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// The total number of units that the source will give, if it is known.
+    /// The total number of units that the source will yield, if that number is known.
     #[serde(default)]
     pub total: Option<u64>,
     /// The keys with the most waiting units.
@@ -32,7 +32,7 @@ pub(crate) struct Facts {
 /// A change that was made from outside during the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Change {
-    /// The moment in the format of RFC 3339, in UTC.
+    /// The time of the change in UTC, in the format of RFC 3339.
     pub at: String,
     /// Seconds since the run began.
     pub at_s: f64,
@@ -40,14 +40,15 @@ pub(crate) struct Change {
     pub user: u32,
     /// The number of the process, according to the system.
     pub process: i32,
-    /// The new and the old value of each setting; or the request, if it is not about settings.
+    /// The new and the old value of each setting. For a request that does not change settings, a description of the
+    /// request.
     pub did: Vec<String>,
 }
 
-/// All changes of a run, the oldest first.
+/// All changes of a run, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Steered {
-    /// The newest ones.
+    /// The newest changes.
     pub changes: VecDeque<Change>,
     /// The number of older changes that were dropped.
     pub older: u64,
@@ -61,7 +62,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The run itself, which acts for a client that has its page's token.
+    /// The run itself, which acts for a client that has the token of the run's page.
     pub(crate) fn page() -> Self {
         let process = i32::try_from(std::process::id()).unwrap_or(0);
         Peer { user: rustix::process::geteuid().as_raw(), process }
@@ -104,22 +105,22 @@ impl Audit {
     }
 }
 
-/// The facts and actions of a run that a control socket offers beyond those of the flow.
+/// The facts and actions that a control socket offers in addition to those of the flow.
 pub(crate) struct Behind {
-    /// The number of units that the source will give, if it is known.
+    /// The number of units that the source will yield, if that number is known.
     pub(crate) total: Option<u64>,
     pub(crate) causes: Arc<Causes>,
     pub(crate) audit: Audit,
-    /// Runs the units of all dead letters again; returns what has begun, or the reason for a refusal.
+    /// Runs the units of all dead letters again. Returns a description of the action, or the reason for a refusal.
     pub(crate) retry: Box<dyn Fn() -> Result<String, String> + Send>,
-    /// The newest units, once a client has requested them.
+    /// The live trace of the newest units. It begins when a client first requests it.
     pub(crate) live: Option<LiveTrace>,
-    /// Closes admission: the units in flight are finished.
+    /// Closes admission. The units in flight are finished.
     pub(crate) drain: Box<dyn Fn() + Send>,
 }
 
 impl Behind {
-    /// A run without facts and actions beyond those of its flow.
+    /// A run that offers only the facts and actions of its flow.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn nothing() -> Self {
         let retry = Box::new(|| Err("there are no dead letters to run again".to_owned()));

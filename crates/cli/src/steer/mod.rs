@@ -1,15 +1,16 @@
 //! Inspects and changes a running flow from another process.
 //!
-//! `millstream run` listens on a Unix socket; `millstream status` and `millstream set` talk to it. The socket has mode
-//! 0600 and is in a folder of mode 0700 that belongs to the user ([`place`]); the run answers its own user and root.
+//! `millstream run` listens on a Unix socket, and `millstream status` and `millstream set` connect to this socket. The
+//! socket has mode 0600, and is in a folder of mode 0700 that belongs to the user ([`place`]). The run answers only its
+//! own user and root.
 //!
 //! # Protocol
 //!
-//! The protocol consists of lines of JSON in UTF-8, each ended by a newline. There is one answer for each request, in
-//! order, and a connection may carry any number of requests. A request has at most [`protocol::REQUEST_BYTES`] bytes
-//! and must arrive within a few seconds of its first byte; an answer must be read within the same time, or the
-//! connection ends. A snapshot may be some milliseconds old. When the run ends, it answers the requests that it has
-//! received, and closes.
+//! The protocol consists of lines of JSON in UTF-8, each of which ends with a newline. Each request gets one answer, in
+//! the order of the requests, and a connection may carry any number of requests. A request has at most
+//! [`protocol::REQUEST_BYTES`] bytes and must arrive within a few seconds after its first byte. An answer must be read
+//! within the same time. Otherwise the connection is closed. A snapshot may be some milliseconds old. When the run
+//! ends, it answers the requests that it has received, and closes all connections.
 //!
 //! ```text
 //! → {"do":"status"}
@@ -34,10 +35,10 @@
 //! ← {"ok":false,"unknown":true,"error":"a run of millstream 0.1.0 knows no request `dance`; it knows status, watch, explain, set, retry, drain, trace"}
 //! ```
 //!
-//! Every change is recorded with the moment, the user and the process, according to the system ([`facts`]); `millstream
-//! top` and the run's report show the record. A client ignores members of an answer that it does not know. The snapshot
-//! has the members of [`millstream_flow::Snapshot`]. The settings are those of [`setting`]; either all settings of a
-//! request take effect or none.
+//! Every change is recorded with its time, and with the user and the process that the system reports ([`facts`]).
+//! `millstream top` and the run's report show these records. A client ignores unknown members of an answer. The
+//! snapshot has the members of [`millstream_flow::Snapshot`]. The settings are those of [`setting`]. Either all
+//! settings of a request take effect, or none does.
 
 pub(crate) mod client;
 mod connection;

@@ -1,12 +1,12 @@
-//! The folders and names of control sockets, and the search for sockets on which a run still listens.
+//! The folders and names of control sockets, and the search for sockets on which runs listen.
 //!
-//! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` if there is no such folder. Since `/tmp` is
-//! shared, the folder is used only if it is not a link, belongs to the user and admits no other user, and if its parent
-//! folder keeps other users from replacing it.
+//! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` if there is no such folder. `/tmp` is shared,
+//! so the folder is used only if it is not a link, belongs to the user and has no permissions for other users. In
+//! addition, the parent folder must keep other users from replacing it.
 //!
-//! A socket is named after its run's flow and process id: `archive-4711`. A run that was killed leaves its socket
-//! behind, which refuses connections, and whose process is gone. The next run removes it, and so does a command that
-//! lists the runs.
+//! The name of a socket consists of the flow's name and the run's process id: `archive-4711`. If a run is killed, its
+//! socket remains and refuses connections. The next run removes such a socket, and so does a command that lists the
+//! runs.
 
 use std::env;
 use std::fs;
@@ -23,13 +23,13 @@ use rustix::process::{Pid, getuid, test_kill_process};
 
 use super::socket;
 
-/// The owner that the system shows for files of users that have no number in this user namespace.
+/// The owner that the system reports for files of users without a number in this user namespace.
 const NO_NUMBER: u32 = 65_534;
 
-/// The maximum length of a flow's name in a socket's path, which may have only about 100 bytes in all.
+/// The maximum length of a flow's name in a socket's name. The whole path of a socket may have only about 100 bytes.
 const NAME_BYTES: usize = 40;
 
-/// The folders in which a control socket may lie, the preferred one first.
+/// The folders in which a control socket may be, in order of preference.
 pub(crate) fn folders() -> Vec<PathBuf> {
     let shared = PathBuf::from(format!("/tmp/millstream-{}", getuid().as_raw()));
     match env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute()) {
@@ -38,7 +38,7 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     }
 }
 
-/// Makes the first of the folders that can be made.
+/// Creates the first of the folders that can be created and is safe to use.
 ///
 /// # Errors
 /// The errors of the last folder that was tried.
@@ -53,7 +53,7 @@ pub(crate) fn make_folder() -> io::Result<PathBuf> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
-/// Makes the folder if it does not exist, and checks that it belongs to the user and that no other user can replace it.
+/// Creates the folder if it does not exist. Checks that it belongs to the user and that no other user can replace it.
 fn private(folder: &Path) -> io::Result<()> {
     let refuse = |what: String| {
         let help = "remove it, or choose a path with --control";
@@ -67,7 +67,7 @@ fn private(folder: &Path) -> io::Result<()> {
     let parent_end = open(parent, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
     let found = fstat(&parent_end)?;
     let is_sticky = found.st_mode & 0o1000 != 0;
-    // In a user namespace, the root that owns `/tmp` may have no number.
+    // In a user namespace, the owner of `/tmp` may be a root user without a number.
     let is_trusted = found.st_uid == owner || found.st_uid == 0 || found.st_uid == NO_NUMBER && is_sticky;
     if !is_trusted || found.st_mode & 0o022 != 0 && !is_sticky {
         return refuse(format!(
@@ -104,8 +104,7 @@ pub(crate) fn own_folders() -> Vec<PathBuf> {
     folders().into_iter().filter(|folder| folder.exists() && private(folder).is_ok()).collect()
 }
 
-/// Removes the sockets of runs that were killed. A refused connection shows that a socket is dead; sockets of live
-/// processes are left alone.
+/// Removes the sockets of runs that were killed. Such a socket refuses connections, and its process does not exist.
 pub(crate) fn remove_dead_sockets() {
     for folder in own_folders() {
         for run in sockets_in(&folder).filter(Run::is_gone) {
@@ -121,7 +120,7 @@ pub(crate) fn run_name(flow: &str, pid: u32) -> String {
     while name.len() > NAME_BYTES {
         name.pop();
     }
-    // A name that starts with a dot would hide the socket.
+    // A socket whose name starts with a dot would be hidden.
     if name.starts_with('.') {
         name.replace_range(..1, "_");
     }
@@ -146,20 +145,20 @@ impl Run {
         self.name.rsplit_once('-').map_or(&self.name, |(flow, _)| flow)
     }
 
-    /// Whether no process has the run's number.
+    /// Whether no process has the run's process id.
     fn is_gone(&self) -> bool {
         self.pid().is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
     }
 
-    /// Whether a run listens; the socket of a dead run is removed.
+    /// Whether a run listens on the socket. The socket of a dead run is removed.
     fn is_live(&self) -> bool {
         match connect(&self.path) {
             Ok(_) => true,
-            // The queue of waiting connections is full.
+            // The run exists, but its queue of waiting connections is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
             Err(error) => {
-                // A run that has made its socket but does not listen yet also refuses connections, but its process
-                // exists.
+                // Connections are also refused by a run that has created its socket and does not listen yet. The
+                // process of such a run exists.
                 if error.kind() == io::ErrorKind::ConnectionRefused && self.is_gone() {
                     socket::remove_dead(&self.path);
                 }
@@ -169,11 +168,11 @@ impl Run {
     }
 }
 
-/// Connects without waiting: a stopped run accepts no connections, and once its backlog is full, an ordinary connect
-/// would block forever.
+/// Connects without blocking. A stopped run accepts no connections, so a blocking `connect` would wait forever once the
+/// run's backlog is full.
 ///
 /// # Errors
-/// No run listens, or ([`WouldBlock`](io::ErrorKind::WouldBlock)) the run that listens has a full backlog.
+/// No run listens, or the run's backlog is full ([`WouldBlock`](io::ErrorKind::WouldBlock)).
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -184,13 +183,13 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// The runs that answer now, by name.
+/// The runs that listen now, sorted by name.
 pub(crate) fn runs() -> Vec<Run> {
     folders().iter().flat_map(|folder| runs_in(folder)).collect()
 }
 
 fn runs_in(folder: &Path) -> Vec<Run> {
-    // Another user's folder counts as absent.
+    // A folder of another user is ignored.
     if !folder.exists() || private(folder).is_err() {
         return Vec::new();
     }
@@ -206,19 +205,19 @@ fn sockets_in(folder: &Path) -> impl Iterator<Item = Run> + use<> {
         .map(|entry| Run { name: entry.file_name().to_string_lossy().into_owned(), path: entry.path() })
 }
 
-/// The reason why a RUN does not identify one run.
+/// The reason why RUN does not identify exactly one run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoRun {
     /// No flow is running.
     #[error("no flow is running{}", asked.as_ref().map_or_else(String::new, |run| format!(": there is no run {}", text::printable(run))))]
     None {
-        /// The run asked for.
+        /// The RUN of the command line.
         asked: Option<String>,
     },
     /// Only other flows are running.
     #[error("there is no run {}; running now: {}", text::printable(asked), text::printable(&names.join(", ")))]
     Unknown {
-        /// The run asked for.
+        /// The RUN of the command line.
         asked: String,
         /// The runs that exist.
         names: Vec<String>,
@@ -226,15 +225,15 @@ pub(crate) enum NoRun {
     /// Several runs match.
     #[error("{} runs {} times; name one of: {}", text::printable(asked), names.len(), text::printable(&names.join(", ")))]
     Ambiguous {
-        /// The run asked for.
+        /// The RUN of the command line.
         asked: String,
         /// The runs that match.
         names: Vec<String>,
     },
 }
 
-/// The run identified by the path of its socket (anything with a `/`), its name, its process id, or the name of its
-/// flow if there is only one run of it.
+/// Finds the run for a RUN of the command line. RUN is the path of a socket (anything with a `/`), the run's name, its
+/// process id, or the name of its flow if that flow has only one run.
 ///
 /// # Errors
 /// [`NoRun`], which names the existing runs.
@@ -322,7 +321,7 @@ mod tests {
         let folder = base.path().join("millstream");
         private(&folder).unwrap();
         let own = std::process::id();
-        // No process can have this id, which is above the kernel's maximum.
+        // This id is above the kernel's maximum, so no process can have it.
         drop(UnixListener::bind(folder.join("gone-2147483647")).unwrap());
         drop(UnixListener::bind(folder.join(format!("starting-{own}"))).unwrap());
         let _live = UnixListener::bind(folder.join(format!("live-{own}"))).unwrap();

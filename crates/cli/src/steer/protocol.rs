@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::facts::Facts;
 use crate::explain::Explained;
 
-/// The longest request, its newline included.
+/// The maximum length of a request, including the newline.
 pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
-/// The longest answer a client reads: a snapshot of a flow with very many stages.
+/// The maximum length of an answer that a client reads. The snapshot of a flow with very many stages is shorter.
 pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The names of the requests.
@@ -23,7 +23,7 @@ pub(crate) const REQUESTS: [&str; 8] = ["status", "watch", "explain", "fibers", 
 pub(crate) enum Request {
     /// A snapshot of the flow.
     Status,
-    /// A snapshot, and the facts that are not part of the flow.
+    /// A snapshot of the flow, and the facts that are not part of the flow.
     Watch {
         /// The maximum number of keys for each resource.
         keys: usize,
@@ -33,24 +33,24 @@ pub(crate) enum Request {
         /// The number of a unit, a resource, or a key.
         what: String,
     },
-    /// The fibers, grouped by the calls in which they wait.
+    /// The fibers of the run, grouped by the calls in which they wait.
     Fibers {
         /// Whether to include the backtraces of waiting fibers.
         #[serde(default, skip_serializing_if = "is_false")]
         backtraces: bool,
     },
-    /// A change of these settings, all or none.
+    /// Changes these settings, either all or none.
     Set {
-        /// Each `key=value`.
+        /// Each setting is `key=value`.
         settings: Vec<String>,
     },
     /// Runs the units of all dead letters again.
     Retry,
-    /// Ends admission; the units in flight are finished.
+    /// Closes admission. The units in flight are finished.
     Drain,
-    /// A part of a trace of the newest units. A run begins to keep these units at the first request.
+    /// A part of a trace of the newest units. A run begins to record these units at the first request.
     Trace {
-        /// The number of the trace, for a further part of it.
+        /// The number of the trace of which a further part is requested; `None` for a new trace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u64>,
         /// The offset of the part's first byte.
@@ -70,36 +70,36 @@ pub(crate) struct TracePart {
     pub bytes: String,
 }
 
-/// The answer of the run. Members that do not belong to the request are absent.
+/// The answer of the run. It has only the members that belong to the request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// Whether the request was carried out.
+    /// Whether the request was executed.
     pub ok: bool,
-    /// To `status` and `watch`: the flow as it is now.
+    /// For `status` and `watch`: the current state of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Box<Snapshot>>,
-    /// To `watch`: the facts in addition to the flow.
+    /// For `watch`: the facts that are not part of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<Box<Facts>>,
-    /// To `explain`: the explanation.
+    /// For `explain`: the explanation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Box<Explained>>,
-    /// To `fibers`: all of them.
+    /// For `fibers`: all fibers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fibers: Option<Box<Fibers>>,
-    /// To `trace`: a part of it.
+    /// For `trace`: a part of the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TracePart>,
-    /// To `set`, `retry` and `drain`: the new and the old value of each setting, or a description of the action.
+    /// For `set`: the new and the old value of each setting. For `retry` and `drain`: a description of the action.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The run does not know the request.
+    /// Whether the run does not know the request.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unknown: bool,
-    /// The reason why the request was not carried out.
+    /// The reason why the request was not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// After an unknown setting: the existing settings, with their current values.
+    /// If the request named an unknown setting: the existing settings, with their current values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settable: Vec<String>,
 }
@@ -118,7 +118,7 @@ impl Answer {
 
 /// The name of a well-formed request that this version does not know.
 pub(crate) fn unknown_request(line: &[u8]) -> Option<String> {
-    /// A request of which only the name counts.
+    /// A request of which only the name is parsed.
     #[derive(Deserialize)]
     struct Named {
         r#do: String,
@@ -130,8 +130,8 @@ pub(crate) fn unknown_request(line: &[u8]) -> Option<String> {
 /// Reads one line of at most `most` bytes as JSON; `None` at the end of the stream.
 ///
 /// # Errors
-/// The errors of the stream; `UnexpectedEof` for half a line, `InvalidData` for a line that is too long or is not the
-/// expected JSON.
+/// The errors of the stream, `UnexpectedEof` for an incomplete line, and `InvalidData` for a line that is too long or
+/// is not the expected JSON.
 pub(crate) fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u64) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     if stream.take(most).read_until(b'\n', &mut line)? == 0 {
@@ -144,7 +144,7 @@ pub(crate) fn read_line<T: DeserializeOwned>(stream: &mut impl BufRead, most: u6
     }
 }
 
-/// A line's JSON.
+/// Parses a line as JSON.
 ///
 /// # Errors
 /// `InvalidData` if the line is not the expected JSON.
@@ -156,7 +156,7 @@ fn wrong(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// A line of JSON.
+/// The value as a line of JSON.
 ///
 /// # Panics
 /// The value contains a map whose keys are not strings.

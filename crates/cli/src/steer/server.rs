@@ -1,8 +1,8 @@
-//! The running flow's end of the control socket.
+//! The run's end of the control socket.
 //!
-//! One thread serves all connections and waits for none of them: a client that sends half a request, or does not read
-//! its answer, has a buffer and a deadline, and delays neither the run nor other clients. When there are too many
-//! connections, the one that has been idle the longest is closed for the new one.
+//! One thread serves all connections and never blocks on a connection. A client that sends half a request, or does not
+//! read its answer, delays neither the run nor other clients: it has a buffer and a deadline of its own. If there are
+//! too many connections, a new connection replaces the connection that has been idle the longest.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -28,33 +28,34 @@ use crate::explain;
 
 /// The maximum number of connections served at once.
 const CONNECTIONS: usize = 64;
-/// The number of connections accepted before the existing ones have a turn again.
+/// The number of connections that are accepted before the existing connections are served again.
 const ACCEPTED_AT_ONCE: usize = 32;
-/// The pause if no connection can be accepted (too many open files).
+/// The pause if no connection can be accepted, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The maximum time to wait for the backtraces of fibers.
 const BACKTRACE_PATIENCE: Duration = Duration::from_millis(500);
 /// The maximum number of keys of a resource that a client may request.
 const MAX_KEYS: usize = 100;
-/// The age up to which a snapshot is sent again. Making one takes the scheduler's lock, so a flood of requests would
-/// slow down the run.
+/// A snapshot is sent again until it has this age. A new snapshot needs the scheduler's lock, so a flood of requests
+/// would slow down the run.
 const FRESH: Duration = Duration::from_millis(10);
 
-/// Serves one flow's control socket until it is dropped, which removes the socket.
+/// Serves a run's control socket until this is dropped. The drop also removes the socket.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Dropped first, so that no new client finds the run from then on.
+    /// The socket. It is dropped before the thread ends, so that no new client finds the run.
     socket: Option<Socket>,
-    /// The thread polls the other end together with the socket, so dropping this end wakes the thread.
+    /// One end of a pair. The thread polls the other end together with the socket, so a drop of this end wakes the
+    /// thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Listens at `path`; the socket of a dead run is replaced.
+    /// Listens at `path`. Replaces the socket of a dead run.
     ///
     /// # Errors
-    /// The path is taken by a live run or by something that is not a socket, or the system refuses.
+    /// A live run listens at the path, the path is that of another kind of file, or the system reports an error.
     pub(crate) fn start(path: &Path, control: Control, behind: Behind) -> io::Result<Self> {
         let (socket, listener) = Socket::listen(path)?;
         let (wake, woken) = UnixStream::pair()?;
@@ -64,15 +65,15 @@ impl Server {
         Ok(Self { socket: Some(socket), wake: Some(wake), thread: Some(thread) })
     }
 
-    /// The path of its socket.
+    /// The path of the socket.
     ///
     /// # Panics
-    /// Never: the socket exists for as long as the server.
+    /// Never: the socket exists as long as the server.
     pub(crate) fn path(&self) -> &Path {
         self.socket().path()
     }
 
-    /// The file of its socket.
+    /// The file of the socket.
     pub(crate) fn file(&self) -> &SocketFile {
         self.socket().file()
     }
@@ -92,7 +93,8 @@ impl Drop for Server {
     }
 }
 
-/// Serves until `woken` is closed from the other side, and then answers the requests that have arrived.
+/// Serves connections until the other end of `woken` is closed. Then answers the requests that have arrived, and
+/// returns.
 fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
     let mut connections: Vec<Client> = Vec::new();
     let mut accepts_from = Instant::now();
@@ -129,13 +131,13 @@ fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
         ends.extend(
             connections.iter().map(|client| PollFd::new(client.connection.stream(), client.connection.waits_for())),
         );
-        // The result of `poll` does not matter: every connection is then tried without waiting.
+        // The result of `poll` is ignored: each connection is then tried without blocking.
         let _ = poll(&mut ends, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         is_over = !ends[0].revents().is_empty();
     }
 }
 
-/// Accepts waiting connections; returns whether the system can still accept them.
+/// Accepts waiting connections. Returns `false` if the system cannot accept connections at present.
 fn accept(listener: &UnixListener, connections: &mut Vec<Client>, now: Instant) -> bool {
     for _ in 0..ACCEPTED_AT_ONCE {
         let stream = match listener.accept() {
@@ -171,17 +173,17 @@ fn accept(listener: &UnixListener, connections: &mut Vec<Client>, now: Instant) 
     true
 }
 
-/// A connection, and the process at its other end.
+/// A connection, with the user and the process at its other end.
 struct Client {
     connection: Connection,
     peer: Peer,
 }
 
-/// The state from which requests are answered.
+/// The data from which requests are answered.
 struct Desk {
     control: Control,
     behind: Behind,
-    /// The last answer to `status`, and the moment at which it was given.
+    /// The last answer to `status`, and when it was computed.
     status: Option<(Instant, Arc<[u8]>)>,
     windows: Windows,
 }
@@ -228,7 +230,7 @@ impl Desk {
                 Reply { line, is_to_request: true }
             }
             Err(error) => match protocol::unknown_request(line) {
-                // The line is a well-formed request, so the connection can go on.
+                // The line is a well-formed request of an unknown kind, so the connection stays open.
                 Some(name) => {
                     let (version, known) = (env!("CARGO_PKG_VERSION"), REQUESTS.join(", "));
                     let error = format!("a run of millstream {version} knows no request `{name}`; it knows {known}");
@@ -309,7 +311,7 @@ impl Desk {
     }
 }
 
-/// The bytes that a client reads if it sends these bytes and no more.
+/// The bytes that a client receives if it sends these bytes and nothing else.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
     use std::io::{Read as _, Write as _};
@@ -331,7 +333,7 @@ pub(crate) fn answers_to(mut requests: &[u8], control: Control) -> Vec<u8> {
             let _ = client.shutdown(std::net::Shutdown::Write);
         }
         let turn = connection.turn(Instant::now(), &mut |line| desk.answer(line, peer));
-        // An error only means that no more bytes are available; the next turn brings more.
+        // An error only means that no more bytes are available yet.
         let _ = client.read_to_end(&mut answers);
         if turn == Turn::Over {
             return answers;

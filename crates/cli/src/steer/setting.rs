@@ -1,4 +1,4 @@
-//! The settings of a running flow, such as `inflight=64` and `resource.disk=2`: parses and applies changes of them.
+//! Parses and applies changes to the settings of a running flow, such as `inflight=64` and `resource.disk=2`.
 //!
 //! | setting | changes |
 //! | --- | --- |
@@ -9,8 +9,8 @@
 //! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
 //! | `stage.NAME.workers=N`, `=N..M` | a stage's ceiling of workers, or its floor and ceiling |
 //!
-//! Several settings form one change: all are read and checked against the running flow before the first is applied. If
-//! the engine still refuses one of them, the earlier ones are undone.
+//! All settings of a request are parsed and checked against the running flow before the first setting is applied. If
+//! the engine still refuses a setting, the settings that were applied before it are undone.
 
 use std::fmt;
 
@@ -23,20 +23,20 @@ use crate::file::model::MAX_WORKERS;
 /// The reason why a change was refused. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SettingError {
-    /// The flow has no setting of that name.
+    /// The flow has no setting with this name.
     #[error("`{key}` cannot be set in this flow")]
     Unknown {
         /// The requested key.
         key: String,
     },
-    /// The value does not suit the setting.
+    /// The value is not valid for the setting.
     #[error("`{key}={value}`: {message}")]
     Value {
         /// The requested key.
         key: String,
-        /// The unsuitable value.
+        /// The invalid value.
         value: String,
-        /// The reason, and a description of suitable values.
+        /// The reason, and a description of valid values.
         message: String,
     },
     /// The engine refused.
@@ -49,29 +49,29 @@ pub(crate) enum SettingError {
     },
 }
 
-/// One change, whose names are known to exist.
+/// A setting of a flow with its new value. The resource or stage that it names exists.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Setting {
     /// The cap on units in flight.
     InFlight(u64),
     /// The cap on bytes in flight; `u64::MAX` means no cap.
     Memory(u64),
-    /// The threads that serve all stages that do not block.
+    /// The number of threads that serve all stages that do not block.
     SharedWorkers(u64),
     /// Tokens of a resource.
     Capacity {
         /// The resource's name.
         resource: String,
-        /// The number of tokens; for each key if the resource is keyed.
+        /// The number of tokens. If the resource is keyed, each key has this number.
         tokens: u64,
     },
     /// The rate of a resource.
     Rate {
         /// The resource's name.
         resource: String,
-        /// Tokens a second.
+        /// Tokens per second.
         per_second: f64,
-        /// The maximum number of grants at once after a quiet time.
+        /// The maximum number of grants at once after a time without grants.
         burst: u64,
     },
     /// The minimum and maximum number of a stage's workers.
@@ -86,10 +86,10 @@ pub(crate) enum Setting {
 }
 
 impl Setting {
-    /// Reads `key` and `value` for a flow in the state `now`.
+    /// Parses `key` and `value` for a flow in the state `now`.
     ///
     /// # Errors
-    /// [`SettingError`], which says what is wrong with the key or the value.
+    /// [`SettingError`], which states the problem of the key or the value.
     pub(crate) fn parse(key: &str, value: &str, now: &Snapshot) -> Result<Self, SettingError> {
         let wrong = |message: String| SettingError::Value { key: key.to_owned(), value: value.to_owned(), message };
         let unknown = || SettingError::Unknown { key: key.to_owned() };
@@ -159,7 +159,7 @@ impl Setting {
             Some((min, max)) => {
                 (if min == "0" { 0 } else { bound(min)? }, bound(max.strip_prefix('=').unwrap_or(max))?)
             }
-            // A maximum below the minimum lowers the minimum as well.
+            // A single number is the maximum. If it is below the minimum, it also becomes the minimum.
             None => bound(value).map(|max| (stage.workers_min.min(max), max))?,
         };
         if min > max {
@@ -177,7 +177,7 @@ impl Setting {
         Ok(Self::Workers { stage: stage.name.clone(), min, max })
     }
 
-    /// The setting that undoes the change which this one is about to make.
+    /// The setting with its old value, for undoing this change.
     fn undo(&self, now: &Snapshot) -> Self {
         let resource = |name: &str| now.resources.iter().find(|resource| resource.name == name);
         match self {
@@ -235,10 +235,10 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Applies settings, each `key=value`, all or none; returns the old and the new value of each.
+/// Applies settings, each `key=value`, either all or none. Returns the new and the old value of each.
 ///
 /// # Errors
-/// The first [`SettingError`]; then nothing has changed.
+/// The first [`SettingError`]. Nothing has changed then.
 pub(crate) fn apply_all(settings: &[String], control: &Control) -> Result<Vec<String>, SettingError> {
     let now = control.snapshot();
     let then = with_workers(&now, settings);
@@ -270,8 +270,8 @@ pub(crate) fn apply_all(settings: &[String], control: &Control) -> Result<Vec<St
     Ok(changes)
 }
 
-/// The snapshot against which settings of stages are checked: that of the flow, with the number of workers that the
-/// same change sets.
+/// The snapshot against which the settings of stages are checked. It has the flow's new number of workers, if the same
+/// request sets it.
 fn with_workers(now: &Snapshot, settings: &[String]) -> Snapshot {
     let mut then = now.clone();
     let values =
@@ -290,7 +290,7 @@ impl Setting {
     }
 }
 
-/// The settings of a flow with the snapshot `now`, each with its value, one per line.
+/// The settings of a flow with the snapshot `now`, as lines of the form `key=value`.
 pub(crate) fn settable(now: &Snapshot) -> Vec<String> {
     let mut lines = vec![format!("inflight={}", now.inflight_cap), Setting::Memory(now.memory_cap).to_string()];
     if now.stages.iter().any(|stage| !stage.blocking) {

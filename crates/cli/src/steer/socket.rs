@@ -1,9 +1,9 @@
-//! The control socket as a file: only its owner may connect, and the run that made it removes it.
+//! The control socket as a file. Only the owner of the file may connect, and the run that created the file removes it.
 //!
-//! When a run is killed, its socket stays, and refuses connections: the next run at that path replaces it. Between the
-//! check of a socket and its removal, another run could put its own socket there. So every run, and every `status`,
-//! holds a lock on the folder while it makes or removes a socket in it. The kernel releases the lock however its holder
-//! ends.
+//! When a run is killed, its socket stays and refuses connections, and the next run at the same path replaces the
+//! socket. Between the check of a socket and its removal, another run could create its own socket at the path. So every
+//! run, and every `status`, locks the folder while it creates or removes a socket. The kernel releases the lock when
+//! the process that holds it ends for any reason.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -24,21 +24,21 @@ use super::place;
 
 /// The number of connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
-/// The maximum time that a run waits for the lock on a folder, which other runs hold for a few system calls.
+/// The maximum time to wait for the lock on a folder. Normally, other runs hold this lock for only a few system calls.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause between two attempts to take a lock that another process holds.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A socket's file, identified by its name, device and file number, so that another file of that name is recognised.
+/// A socket's file. Its path, device and inode number distinguish it from a later file of the same name.
 #[derive(Debug, Clone)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and number of the file.
+    /// The device and the inode number of the file.
     identity: (u64, u64),
 }
 
 impl SocketFile {
-    /// Removes the file, unless another file has its name by now.
+    /// Removes the file, unless another file has the same name by now.
     pub(crate) fn remove(&self) {
         let _lock = Lock::on_folder_of(&self.path);
         self.remove_locked();
@@ -51,15 +51,15 @@ impl SocketFile {
     }
 }
 
-/// A run's own socket, which is removed when this value is dropped, unless another run's socket has taken its place.
+/// A run's own socket. It is removed when this value is dropped, unless another run's socket has replaced it.
 #[derive(Debug)]
 pub(super) struct Socket(SocketFile);
 
 impl Socket {
-    /// Listens at `path`; replaces a socket whose run is gone.
+    /// Listens at `path`. Replaces the socket of a dead run.
     ///
     /// # Errors
-    /// The path is taken by a live run or by something that is not a socket, or the system refuses.
+    /// A live run listens at the path, the path is that of another kind of file, or the system reports an error.
     pub(super) fn listen(path: &Path) -> io::Result<(Self, UnixListener)> {
         let _lock = Lock::on_folder_of(path);
         let socket = match bound(path) {
@@ -89,12 +89,12 @@ impl Socket {
         }
     }
 
-    /// Its file.
+    /// The socket's file.
     pub(super) fn file(&self) -> &SocketFile {
         &self.0
     }
 
-    /// The path of its file.
+    /// The path of the socket's file.
     pub(super) fn path(&self) -> &Path {
         &self.0.path
     }
@@ -106,7 +106,7 @@ impl Drop for Socket {
     }
 }
 
-/// Removes the socket of a run that is gone, unless another run listens there by now.
+/// Removes the socket of a dead run, unless another run listens at the path by now.
 pub(super) fn remove_dead(path: &Path) {
     let _lock = Lock::on_folder_of(path);
     let _ = make_way(path);
@@ -135,26 +135,27 @@ fn bound(path: &Path) -> io::Result<OwnedFd> {
     })?;
     let socket =
         socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-    // The file gets its mode from the descriptor, so that no other user can connect at any moment.
+    // The mode is set on the descriptor before the file exists, so no other user can connect at any moment.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     bind(&socket, &address)?;
     Ok(socket)
 }
 
-/// A lock on a folder, until it is dropped.
+/// A lock on a folder, which is released when this is dropped.
 #[derive(Debug)]
 struct Lock {
-    /// `None` if the lock cannot be taken.
+    /// The locked folder; `None` if it could not be locked.
     _folder: Option<File>,
 }
 
 impl Lock {
-    /// Takes the lock, or goes on without it: the folder may be unreadable, its file system may have no locks, or
-    /// another user's process may hold the lock for long, which must not delay the run. Without the lock, two runs that
-    /// start at one path at the same moment may take the path from each other.
+    /// Locks the folder, or continues without the lock. The folder may be unreadable, the file system may have no
+    /// locks, or a process of another user may hold the lock for longer than [`PATIENCE`]. None of these may prevent
+    /// the run. Without the lock, two runs that start at the same path at the same moment may remove each other's
+    /// socket.
     fn on_folder_of(path: &Path) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // The folder is opened without waiting, in case it is a pipe.
+        // `O_NONBLOCK` keeps the call from blocking if the path is that of a pipe.
         let flags = libc::O_DIRECTORY | libc::O_NONBLOCK;
         let Ok(file) = File::options().read(true).custom_flags(flags).open(folder) else {
             return Self { _folder: None };
@@ -184,7 +185,7 @@ mod tests {
         let path = folder.path().join("socket");
         let (first, _first_listener) = Socket::listen(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        // If the socket was removed by hand, the path is free for another run.
+        // If a user removes the socket, the path is free for another run.
         fs::remove_file(&path).unwrap();
         let (second, _second_listener) = Socket::listen(&path).unwrap();
         drop(first);

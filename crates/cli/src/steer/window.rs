@@ -1,7 +1,7 @@
 //! The live trace of a run, sent in parts.
 //!
-//! The server keeps one trace at a time. Clients that ask at nearly the same time get the same trace. A client that
-//! asks for a further part of a trace that is no longer kept must begin again.
+//! The server stores one trace at a time. Clients that send requests at nearly the same time get the same trace. A
+//! client that requests a further part of a trace that is no longer stored must begin again.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::protocol::{Answer, TracePart};
 
 /// The size of a part in bytes.
 const PART_BYTES: usize = 256 << 10;
-/// The maximum age of a trace that is sent to another client from its start.
+/// A trace that is older than this is not sent to another client.
 const FRESH: Duration = Duration::from_millis(200);
 /// A trace is dropped after this time without a request for a part of it.
 const KEPT: Duration = Duration::from_secs(10);
@@ -23,14 +23,14 @@ const KEPT: Duration = Duration::from_secs(10);
 pub(super) struct Windows {
     live: Option<LiveTrace>,
     held: Option<Held>,
-    /// The number of traces so far.
+    /// The number of traces so far, which is the number of the newest trace.
     taken: u64,
 }
 
 #[derive(Debug)]
 struct Held {
     number: u64,
-    /// The first unit since the settings changed.
+    /// The number of the first unit that was admitted after the settings last changed.
     since: Option<u64>,
     taken: Instant,
     asked: Instant,
@@ -42,14 +42,14 @@ impl Windows {
         Self { live, held: None, taken: 0 }
     }
 
-    /// Forgets the units so far: settings have changed.
+    /// Drops the units so far, because settings have changed.
     pub(super) fn restart(&self) {
         if let Some(live) = &self.live {
             live.restart();
         }
     }
 
-    /// Drops a trace that has not been requested for a while.
+    /// Drops a trace of which no part was requested for [`KEPT`].
     pub(super) fn tidy(&mut self, now: Instant) {
         self.held.take_if(|held| now > held.asked + KEPT);
     }

@@ -1,4 +1,4 @@
-//! The feed: a thread that polls the open run, or all runs, about once a second, and applies changes to them.
+//! The feed: a thread that polls the open run, or all runs, about once a second, and sends changes to runs.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -21,7 +21,7 @@ const MAX_ENDED: usize = 20;
 pub(super) enum News {
     /// All runs.
     Runs(Vec<Listed>),
-    /// The open run.
+    /// The state of the open run.
     Of(Run, Result<(Box<Snapshot>, Box<Facts>), Trouble>),
     /// The result of a change.
     Changed(Result<String, String>),
@@ -31,7 +31,7 @@ pub(super) enum News {
 pub(super) enum Trouble {
     /// The run is over.
     Ended,
-    /// The run hangs or refuses to answer.
+    /// The run does not respond or refuses to answer.
     Silent(String),
 }
 
@@ -40,14 +40,14 @@ enum Order {
     Change(Run, Change),
 }
 
-/// The handle of the thread, which ends when this is dropped.
+/// The handle of the thread. The thread ends when this is dropped.
 pub(super) struct Feed {
     orders: Sender<Order>,
     news: Receiver<News>,
 }
 
 impl Feed {
-    /// Starts polling `open`, or all runs.
+    /// Starts the thread, which polls `open`, or all runs if `open` is `None`.
     ///
     /// # Errors
     /// Returns an error if the system cannot create a thread.
@@ -57,9 +57,9 @@ impl Feed {
         Ok(Self { orders, news })
     }
 
-    /// Polls this run, or all runs, from now on.
+    /// Makes the thread poll this run, or all runs.
     pub(super) fn open(&self, run: Option<Run>) {
-        // If the thread is gone, the next read of the news reports it.
+        // If the thread has ended, the next read of the news reports that.
         let _ = self.orders.send(Order::Open(run));
     }
 
@@ -115,7 +115,7 @@ fn changed(run: &Run, change: Change) -> Result<String, String> {
     done.map(|lines| lines.join(", ")).map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// Returns the current list of runs. Ended runs stay in it with their last numbers.
+/// Returns the current list of runs. Ended runs stay in the list with their last numbers.
 fn listed(before: Vec<Listed>) -> Vec<Listed> {
     let mut list: Vec<Listed> = client::states(&place::runs())
         .into_iter()

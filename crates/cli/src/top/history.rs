@@ -1,4 +1,4 @@
-//! The history of one run: its newest state, and its figures over the last five minutes.
+//! The history of one run: its newest state, and its numbers over the last five minutes.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use millstream_flow::Snapshot;
 use crate::screen::meter::{Meter, Pace};
 use crate::steer::facts::Facts;
 
-/// The time that the history covers.
+/// The span of time that the history covers.
 pub(crate) const SPAN_NS: u64 = 300_000_000_000;
 /// The maximum number of points in a history, two per second.
 const MAX_POINTS: usize = 600;
@@ -16,7 +16,7 @@ const MAX_POINTS: usize = 600;
 #[derive(Debug, Clone, PartialEq)]
 struct Point {
     wall_ns: u64,
-    /// The number of units that had left.
+    /// The number of units that have left the flow.
     gone: u64,
     /// The number of waiting units, by stage.
     waiting: Vec<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct History {
 impl History {
     /// Adds the next state.
     pub(crate) fn add(&mut self, now: Snapshot, facts: Facts) {
-        // A new run may have got the same name.
+        // A new run may have the same name.
         if self
             .newest
             .as_ref()
@@ -77,8 +77,8 @@ impl History {
         self.ended
     }
 
-    /// Returns the rate of departures for each of `columns` equal parts of the last five minutes; `None` where the
-    /// history does not reach.
+    /// Returns the rate at which units left the flow, for each of `columns` equal parts of the last five minutes. A
+    /// part before the start of the history is `None`.
     pub(crate) fn rates(&self, columns: usize) -> Vec<Option<f64>> {
         let mut rates = vec![None; columns];
         for (from, to) in self.points.iter().zip(self.points.iter().skip(1)) {
@@ -105,7 +105,7 @@ impl History {
         waiting
     }
 
-    /// Returns the column of a moment; the last column is now.
+    /// Returns the column of a moment. The last column is the present.
     fn column(&self, wall_ns: u64, columns: usize) -> Option<usize> {
         let now_ns = self.points.back()?.wall_ns;
         let back = now_ns.saturating_sub(wall_ns) as f64 / SPAN_NS as f64 * columns as f64;

@@ -31,7 +31,7 @@ use self::view::{Action, Listed, View};
 use crate::run::{NOT_WRITTEN, WRONG};
 use crate::steer::{client, place};
 
-/// The time between two checks of keys, signals and news, which limits the screen to ten frames a second.
+/// The time between two checks for keys, signals and news. It limits the screen to ten frames a second.
 const FRAME: Duration = Duration::from_millis(100);
 
 /// Runs `millstream top [RUN]`, and returns the exit status.
@@ -122,14 +122,14 @@ fn show(tty: &mut Tty, theme: Theme, mut view: View) -> std::io::Result<()> {
                 }
             }
         }
-        // A held key or a flood of events does not raise the frame rate.
+        // The pause keeps the frame rate low even if a key is held down or many events arrive.
         if changed {
             std::thread::sleep(FRAME.saturating_sub(drawn.elapsed()) / 4);
         }
     }
 }
 
-/// Takes in news. Returns whether the screen must change.
+/// Applies news to the state of the screen. Returns whether the screen must be drawn again.
 fn take_in(news: News, view: &mut View, list: &mut Vec<Listed>, history: &mut History) -> bool {
     match news {
         News::Runs(runs) => {

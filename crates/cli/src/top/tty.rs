@@ -1,4 +1,4 @@
-//! The terminal, whose whole screen the command takes, and which is restored however the command ends.
+//! The terminal. The command uses the whole screen, and restores the terminal whenever it ends or stops.
 //!
 //! | the end | restores the terminal by |
 //! | --- | --- |
@@ -8,7 +8,7 @@
 //! | a panic, on any thread | a hook, before the panic is reported |
 //! | an error of the terminal | dropping [`Tty`] |
 //!
-//! The command cannot restore the terminal after SIGKILL or SIGSTOP; the user can, with `reset`.
+//! The command cannot restore the terminal after SIGKILL or SIGSTOP. The user can do that with `reset`.
 
 use std::io::{self, Stdout, Write};
 use std::panic;
@@ -31,29 +31,29 @@ use rustix::termios::isatty;
 use rustix::time::Timespec;
 use signal_hook::{flag, low_level};
 
-/// Whether the screen is taken; only the first caller restores it.
+/// Whether the command is using the terminal. Only the first caller restores the terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Waits for keys for at most `most`. Returns whether the terminal still exists.
+/// Waits at most `most` for keys. Returns whether the terminal still exists.
 ///
-/// A command outside the terminal's session gets no signal when the terminal disappears, and the library that reads
-/// keys would then read end-of-file forever. The library is therefore used only while the terminal exists.
+/// A command outside the terminal's session gets no signal when the terminal disappears. The library for keys would
+/// then read end-of-file forever, so it is called only while the terminal exists.
 fn is_there(most: Duration) -> bool {
     let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
     let keys = isatty(stdio::stdin()).then(|| PollFd::from_borrowed_fd(stdio::stdin(), PollFlags::IN));
     let screen = PollFd::from_borrowed_fd(stdio::stdout(), PollFlags::empty());
     let mut ends: Vec<PollFd<'_>> = keys.into_iter().chain([screen]).collect();
     let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    // A signal ends the wait; the caller checks for it.
+    // If a signal ends the wait, the caller checks for the signal.
     poll(&mut ends, Some(&most)).is_err() || !ends.iter().any(|end| end.revents().intersects(gone))
 }
 
-/// The terminal while it is taken.
+/// The terminal while the command uses it.
 pub(super) struct Tty {
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    /// Set when a signal asks the command to end.
+    /// Whether a signal has asked the command to end.
     ends: Arc<AtomicBool>,
-    /// Set when a signal asks the command to suspend.
+    /// Whether a signal has asked the command to suspend.
     stops: Arc<AtomicBool>,
 }
 
@@ -68,7 +68,7 @@ pub(super) enum Told {
 }
 
 impl Tty {
-    /// Takes the whole screen.
+    /// Switches the terminal to raw mode and to a screen of its own.
     ///
     /// # Errors
     /// Returns errors of the terminal or of installing a signal handler.
@@ -85,7 +85,7 @@ impl Tty {
             give_back();
             told(panic);
         }));
-        // The value is created first, so that any later failure restores the terminal.
+        // The value is created before `enter` is called, so that its drop restores the terminal if `enter` fails.
         let tty = Self { terminal: Terminal::new(backend())?, ends, stops };
         enter()?;
         Ok(tty)
@@ -108,24 +108,24 @@ impl Tty {
             self.suspend()?;
             return Ok(Told::Resumed);
         }
-        // SeqCst, like the store in the handler: ten loads a second cost nothing.
+        // SeqCst, like the store in the handler: the cost does not matter for ten loads a second.
         if self.ends.load(Ordering::SeqCst) {
             return Ok(Told::End);
         }
-        // The next call sees keys from a source other than standard input.
+        // Keys may also come from a source other than standard input. The next call finds such keys.
         if !is_there(most) {
             return Ok(Told::End);
         }
         match event::poll(Duration::ZERO) {
             Ok(true) => event::read().map(Told::Event),
             Ok(false) => Ok(Told::Nothing),
-            // A signal ended the wait; the next call checks for it.
+            // A signal ended the wait. The next call checks for the signal.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Told::Nothing),
             Err(error) => Err(error),
         }
     }
 
-    /// Restores the terminal, stops the process as ^Z does, and takes the terminal again when the process resumes.
+    /// Restores the terminal and stops the process, as ^Z does. Sets up the terminal again when the process resumes.
     ///
     /// # Errors
     /// Returns errors of the terminal.
@@ -133,8 +133,8 @@ impl Tty {
         give_back();
         low_level::emulate_default_handler(SIGTSTP)?;
         enter()?;
-        // Another program has written to the screen meanwhile. A new terminal starts empty without a query; `clear`
-        // would query the cursor position, which not every terminal reports.
+        // Meanwhile, other programs have written to the screen, so it must be drawn from scratch. A new `Terminal` does
+        // that without a query. `clear` would query the cursor position, which not every terminal reports.
         self.terminal = Terminal::new(backend())?;
         Ok(())
     }
@@ -159,10 +159,11 @@ fn enter() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, Hide)
 }
 
-/// Restores the terminal if it is taken. Errors are ignored, since the terminal may be gone.
+/// Restores the terminal if the command is using it. Errors are ignored, because the terminal may have disappeared.
 #[expect(clippy::disallowed_methods, reason = "nothing but the terminal's own sequences is written")]
 fn give_back() {
-    // SeqCst: a panic on another thread may restore the terminal at the same time; only one of them does it.
+    // SeqCst: a panic on another thread may restore the terminal at the same time. Only one of the two threads may do
+    // it.
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
         let _ = queue!(out, Show, LeaveAlternateScreen).and_then(|()| out.flush());

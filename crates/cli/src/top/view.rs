@@ -1,5 +1,5 @@
-//! The state of the screen, and the effect of each key on it. This code needs neither a terminal nor a run, so every
-//! key can be tested.
+//! The state of the screen, and the effect of each key on that state. This code needs neither a terminal nor a run, so
+//! every key can be tested.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::steer::setting;
 /// The maximum length of a typed value or filter, in characters.
 const MAX_TYPED: usize = 60;
 
-/// A run in the list, with its newest state or the reason why it has none.
+/// A run in the list, with its newest state or the reason why there is no state.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
     pub(crate) run: Run,
@@ -42,7 +42,7 @@ pub(crate) enum Order {
 pub(crate) enum Overlay {
     None,
     Help,
-    /// The user types a value; the fields are the setting's name and its current value.
+    /// The user types a value. The fields are the setting's name and its current value.
     Edit {
         key: String,
         now: String,
@@ -64,7 +64,7 @@ pub(crate) enum Change {
         old: String,
         new: String,
     },
-    /// Run the units of dead letters again; with the number of units that have died.
+    /// Run the units of dead letters again. The field is the number of units that have died.
     Retry(u64),
     Drain,
 }
@@ -73,7 +73,7 @@ pub(crate) enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     Nothing,
-    /// Open the screen of this run, or the list again.
+    /// Open the screen of this run; `None` returns to the list.
     Open(Option<Run>),
     Change(Change),
     Suspend,
@@ -85,16 +85,16 @@ pub(crate) enum Action {
 pub(crate) struct View {
     /// The open run; `None` for the list.
     pub(crate) open: Option<Run>,
-    /// The selected run in the list, by its socket.
+    /// The selected run in the list, identified by its socket.
     pub(crate) chosen: Option<PathBuf>,
     pub(crate) table: Table,
     pub(crate) order: Order,
     pub(crate) filter: String,
-    /// The selected stage and resource, by their indices in the flow.
+    /// The indices of the selected stage and the selected resource in the flow.
     pub(crate) stage: usize,
     pub(crate) resource: usize,
     pub(crate) overlay: Overlay,
-    /// The result of the last change, or the reason why there was none.
+    /// The result of the last change, or the reason why it was not made.
     pub(crate) message: Option<Result<String, String>>,
 }
 
@@ -113,7 +113,7 @@ impl View {
         }
     }
 
-    /// Returns the shown stages in their order, by their indices in the flow.
+    /// Returns the indices of the shown stages in the flow, in the order in which they are shown.
     pub(crate) fn stages(&self, now: &Snapshot) -> Vec<usize> {
         let mut shown: Vec<usize> =
             (0..now.stages.len()).filter(|&stage| self.is_wanted(&now.stages[stage].name)).collect();
@@ -125,7 +125,7 @@ impl View {
         shown
     }
 
-    /// Returns the shown resources, by their indices in the flow.
+    /// Returns the indices of the shown resources in the flow.
     pub(crate) fn resources(&self, now: &Snapshot) -> Vec<usize> {
         (0..now.resources.len()).filter(|&resource| self.is_wanted(&now.resources[resource].name)).collect()
     }
@@ -134,7 +134,7 @@ impl View {
         self.filter.is_empty() || name.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Applies a key. `now` is the newest state of the open run, and `list` has all runs.
+    /// Applies a key. `now` is the newest state of the open run, and `list` contains all runs.
     pub(crate) fn key(&mut self, key: KeyEvent, now: Option<&Snapshot>, list: &[Listed]) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
@@ -223,7 +223,7 @@ impl View {
             *selected = to;
             return Action::Nothing;
         }
-        // A hidden row is never changed.
+        // The selection moves to a row that is shown, so that no key changes a hidden row.
         *selected = shown.get(place).copied().unwrap_or(*selected);
         match key.code {
             KeyCode::Tab | KeyCode::BackTab | KeyCode::Right | KeyCode::Left => {
@@ -319,7 +319,7 @@ impl View {
     fn step(&mut self, now: &Snapshot, by: i64) -> Action {
         let key = self.selected_key(now);
         let Some(old) = value_of(&key, now) else { return Action::Nothing };
-        // In `2..8`, the step changes the ceiling; in `20/s`, the number before the unit.
+        // In `2..8`, the step changes the ceiling. In `20/s`, it changes the number before the unit.
         let (before, number, after) = match (old.rsplit_once(".."), old.split_once('/')) {
             (Some((floor, ceiling)), _) => (format!("{floor}.."), ceiling, String::new()),
             (None, Some((number, per))) => (String::new(), number, format!("/{per}")),
@@ -366,7 +366,7 @@ fn type_into(typed: &mut String, key: KeyCode) {
     }
 }
 
-/// Returns the index that a key moves to in a list of `len` entries.
+/// Returns the new index after a key that moves the selection in a list of `len` entries.
 fn moved(key: KeyCode, place: usize, len: usize) -> Option<usize> {
     const PAGE: usize = 10;
     let last = len.saturating_sub(1);
@@ -456,7 +456,7 @@ mod tests {
         press(&mut view, "/BL");
         assert_eq!(view.stages(&now), [1]);
         press(&mut view, "\n");
-        // The selected row is always a shown one.
+        // The selected row is always one that is shown.
         assert_eq!(press(&mut view, "+y"), set("stage.blake3.workers", "1..4", "1..5"));
         assert_eq!(press(&mut view, "\x1b"), Action::Nothing);
         press(&mut view, "s");

@@ -1,4 +1,4 @@
-//! The picture: a pure function of the data, the selection and the size.
+//! Draws the screen: a pure function of the data, the selection and the size.
 //!
 //! | file | draws |
 //! | --- | --- |
@@ -23,7 +23,7 @@ use self::pen::{Pen, Tone};
 use super::history::History;
 use super::view::{Listed, Overlay, View};
 
-/// The minimum size of a terminal to draw on.
+/// The minimum size of the terminal. On a smaller terminal, only a message is drawn.
 const MIN_SIZE: (u16, u16) = (20, 4);
 
 /// Draws the whole terminal.

@@ -5,7 +5,7 @@ use millstream_command::screen::text;
 use super::pen::{Pen, Tone};
 use crate::top::view::{Change, Overlay};
 
-/// The keys: each line has the keys and what they do.
+/// The help text: each line has keys and their effect.
 const HELP: [(&str, &str); 17] = [
     ("up, down, PgUp, PgDn", "select a row"),
     ("Tab", "the other table: stages, resources"),
@@ -74,7 +74,8 @@ pub(super) fn draw(pen: &mut Pen<'_>, overlay: &Overlay) {
     }
 }
 
-/// Draws lines in a centred box. A low terminal shows the last lines, which say how to continue.
+/// Draws lines in a centred box. If the terminal is too low, only the last lines are shown, which state how to
+/// continue.
 fn boxed(pen: &mut Pen<'_>, title: &str, lines: &[String]) {
     let room = usize::from(pen.columns()).saturating_sub(4).max(1);
     let width =

@@ -19,11 +19,11 @@ pub(super) enum Tone {
     Faint,
     Good,
     Bad,
-    /// Something that delays others.
+    /// A limit that is reached, or another cause of waiting.
     Busy,
 }
 
-/// Draws to a buffer.
+/// Draws into a buffer.
 pub(super) struct Pen<'a> {
     buffer: &'a mut Buffer,
     theme: Theme,
@@ -90,7 +90,7 @@ impl<'a> Pen<'a> {
         self.buffer.set_stringn(place.x + column, place.y + row, shown, room.into(), style);
     }
 
-    /// Writes the parts of a line that fit as a whole, with separators between them. The first part is clipped if it
+    /// Writes as many whole parts as fit on a line, with separators between the parts. The first part is clipped if it
     /// does not fit.
     pub(super) fn parts(&mut self, row: u16, parts: &[&str]) {
         let toned: Vec<_> = parts.iter().map(|part| (Tone::Faint, (*part).to_owned())).collect();

@@ -1,4 +1,4 @@
-//! Draws one run: its bottleneck, the whereabouts of its units, its stages, resources, failures and changes.
+//! Draws one run: its bottleneck, the balance of its units, its stages, resources, failures and changes.
 
 use millstream_command::screen::text;
 use millstream_flow::{Snapshot, StageSnapshot};
@@ -11,9 +11,9 @@ use crate::steer::place::Run;
 use crate::top::history::History;
 use crate::top::view::{self, Order, View};
 
-/// The number of columns of a stage's line of bars.
+/// The number of columns of a stage's sparkline.
 const TREND: usize = 16;
-/// The maximum number of columns of the rate's line of bars.
+/// The maximum number of columns of the rate's sparkline.
 const RATE: usize = 100;
 /// The number of keys shown for a resource.
 const KEYS: usize = 3;
@@ -84,7 +84,7 @@ fn head(pen: &mut Pen<'_>, open: &Run, now: &Snapshot, history: &History) -> u16
     row
 }
 
-/// Returns the balance that accounts for every unit.
+/// Returns the balance of units: the number admitted, and where those units are.
 fn conservation(now: &Snapshot) -> Vec<(Tone, String)> {
     let came = now.admitted.saturating_add(now.split);
     let mut parts = vec![(Tone::Plain, format!("{} came", text::count(came)))];
@@ -124,7 +124,7 @@ fn in_flight(now: &Snapshot) -> Vec<(Tone, String)> {
     parts
 }
 
-/// Draws the rate of the last five minutes.
+/// Draws the rate over the last five minutes.
 fn rate(pen: &mut Pen<'_>, row: u16, history: &History) {
     let label = "5 min ";
     let columns = usize::from(pen.columns()).saturating_sub(24).min(RATE);
@@ -141,7 +141,7 @@ fn rate(pen: &mut Pen<'_>, row: u16, history: &History) {
 /// A part of the screen below the head.
 enum Section {
     Table(Table, usize),
-    /// A heading and lines.
+    /// A heading, and lines of text.
     Lines(&'static str, Vec<Cell>),
 }
 
@@ -172,7 +172,8 @@ impl Section {
     }
 }
 
-/// Returns the rows of each section. Earlier sections take precedence, but each gets two rows if there is room.
+/// Returns the number of rows of each section. Each section first gets a few rows if there is room. The remaining rows
+/// go to the sections in order.
 fn share(sections: &[Section], room: usize, blank: usize) -> Vec<usize> {
     let mut rows = vec![0; sections.len()];
     let mut left = room;
@@ -191,7 +192,7 @@ fn share(sections: &[Section], room: usize, blank: usize) -> Vec<usize> {
     rows
 }
 
-/// Returns the sections, the most important first.
+/// Returns the sections in order of importance.
 fn sections(view: &View, now: &Snapshot, history: &History, unicode: bool) -> Vec<Section> {
     let stages = stages(view, now, history, unicode);
     let resources = resources(view, now, history);

@@ -1,10 +1,10 @@
 //! Sparklines: a line of bars, one for each value.
 
-/// The bars from empty to full.
+/// The characters for bars, from empty to full.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII: [char; 9] = [' ', '_', '.', ':', '-', '=', '+', '*', '#'];
 
-/// Returns the values as bars. The largest value is a full bar, zero is a line at the bottom, and an absent value is
+/// Returns the values as bars. The largest value is a full bar, zero is a line at the bottom, and a missing value is
 /// blank.
 pub(super) fn spark(values: &[Option<f64>], unicode: bool) -> String {
     let bars = if unicode { &BLOCKS } else { &ASCII };

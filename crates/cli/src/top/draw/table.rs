@@ -1,26 +1,26 @@
-//! A table that fits its space: the least important columns disappear first, and rows scroll to the selected one.
+//! A table that fits its space: the least important columns are omitted first, and the rows scroll to the selected row.
 
 use millstream_command::screen::text;
 
 use super::pen::{Pen, Tone};
 
-/// The minimum and the maximum width of the first column, which holds the names.
+/// The minimum and the maximum width of the first column, which contains names.
 const NAMES: (usize, usize) = (8, 30);
 /// The gap between two columns.
 const GAP: usize = 2;
 
-/// A cell: its tone and text.
+/// A cell: a tone and a text.
 pub(super) type Cell = (Tone, String);
 
 /// A column with a heading and a cell for each row.
 pub(super) struct Column {
     heading: &'static str,
     cells: Vec<Cell>,
-    /// The order of removal: the column with the highest value goes first. The name column always stays.
+    /// The order in which columns are omitted: the column with the highest value first. The name column always stays.
     spare: u8,
-    /// Whether the cells are words, which align left; numbers align right.
+    /// Whether the cells are words, which are aligned left. Numbers are aligned right.
     words: bool,
-    /// The maximum width.
+    /// The maximum width of the column.
     most: usize,
 }
 
@@ -45,7 +45,7 @@ impl Column {
 
 /// A table with its selection.
 pub(super) struct Table {
-    /// The columns; the first holds the names.
+    /// The columns. The first column contains the names.
     pub(super) columns: Vec<Column>,
     /// The selected row, if the table has the focus.
     pub(super) selected: Option<usize>,
@@ -73,7 +73,7 @@ impl Table {
                 break;
             };
             shown.remove(least);
-            // The name column takes the freed space before the next column goes.
+            // The name column may use the freed space. Only if that is not enough is another column omitted.
             shown[0].1 = shown[0].0.width();
         }
         shown
@@ -96,7 +96,7 @@ impl Table {
         line(pen, row, &|column| (Tone::Faint, column.heading.to_owned()));
         let (all, room) = (self.rows(), usize::from(rows));
         let selected = self.selected.unwrap_or(0).min(all.saturating_sub(1));
-        // One line is reserved for the note that there are more rows.
+        // If not all rows fit, one line is left for the note that there are more rows.
         let fits = if all > room { room.saturating_sub(1).max(1) } else { room };
         let first = (selected + 1).saturating_sub(fits);
         let end = all.min(first + fits);

@@ -1,4 +1,4 @@
-//! Tests the picture at many sizes, with few and many stages, and with extreme names and numbers.
+//! Tests the screen at many sizes, with few and many stages, and with extreme names and numbers.
 
 use millstream_flow::{Cause, KeySnapshot, Snapshot, StageSnapshot};
 use ratatui::Terminal;
