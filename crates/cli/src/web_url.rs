@@ -1,8 +1,8 @@
 //! Web URLs: parses texts as URLs, names their servers, and shows them without secrets.
 //!
-//! The request, the key of its host and every redirect use one parser, that of the [URL
-//! standard](https://url.spec.whatwg.org). So all spellings of a server have one key, and a request goes only to the
-//! server that its key names.
+//! One parser, which follows the [URL standard](https://url.spec.whatwg.org), serves the request, the key of its host
+//! and every redirect. So all spellings of a server have the same key, and a request goes only to the server in its
+//! key.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -11,13 +11,13 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use percent_encoding::percent_decode_str;
 use url::{Url, form_urlencoded};
 
-/// The text in place of a secret.
+/// The text that replaces a secret.
 const HIDDEN: &str = "***";
 
-/// Parts of the names of secret parameters, in lower case and without separators.
+/// A parameter whose name contains one of these words is secret. The words are in lower case and without separators.
 const SECRET_PARTS: [&str; 7] = ["token", "secret", "passw", "signature", "credential", "apikey", "accesskey"];
 
-/// Further names of secret parameters.
+/// A parameter with one of these names is also secret.
 const SECRET_NAMES: [&str; 8] = ["auth", "authorization", "jwt", "key", "pass", "pwd", "session", "sig"];
 
 /// Parses `text` as a URL of `http` or `https`, without its fragment. Spaces around the text are ignored.
@@ -38,7 +38,7 @@ fn any(text: &str) -> Result<Url, String> {
     let Some((_, rest)) = scheme_and_rest(text) else {
         return Err("it starts neither with http:// nor with https://".to_owned());
     };
-    // The standard skips some control characters, so the text would differ from the address to which it leads.
+    // The standard skips some control characters. With these, the text would not look like the URL to which it leads.
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("it has a control character in it".to_owned());
     }
@@ -50,7 +50,7 @@ fn any(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The URL to which a server's answer redirects from `base`.
+/// The target of a redirect from `base`.
 ///
 /// # Errors
 /// The reason why a fetch cannot follow the redirect.
@@ -84,7 +84,7 @@ fn server(url: &Url) -> Option<String> {
     })
 }
 
-/// The IPv4 address represented by an IPv6 address such as `[::ffff:7f00:1]`.
+/// The IPv4 address in an IPv6 address such as `[::ffff:7f00:1]`.
 fn mapped_ipv4(host: &str) -> Option<String> {
     let address: Ipv6Addr = host.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
     address.to_ipv4_mapped().map(|address| address.to_string())
@@ -101,8 +101,7 @@ pub(crate) fn server_of_url(url: &Url) -> String {
     server(url).unwrap_or_default()
 }
 
-/// The URL with `***` in place of a user's name and password, and of the values of parameters with secret-sounding
-/// names.
+/// The URL with `***` in place of the user name, the password, and the values of parameters that seem to be secret.
 pub(crate) fn shown(url: &Url) -> String {
     let mut url = if has_user(url) { with_user(url, HIDDEN) } else { url.clone() };
     if let Some(query) = url.query().map(without_secrets) {
@@ -115,7 +114,7 @@ fn has_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// The URL without its user name and password, and the two as the value of an `Authorization` header.
+/// The URL without its user name and password, and the `Authorization` header that contains both.
 pub(crate) fn without_login(url: &Url) -> (Url, Option<String>) {
     if !has_user(url) {
         return (url.clone(), None);
@@ -134,7 +133,7 @@ fn with_user(url: &Url, name: &str) -> Url {
     url
 }
 
-/// A unit's text in a form that is safe to show: a URL without its secrets, and any other text unchanged.
+/// A unit's text in a form that is safe to show. A URL is shown without its secrets; any other text is unchanged.
 pub(crate) fn without_credentials(text: &[u8]) -> Cow<'_, [u8]> {
     let valid = String::from_utf8_lossy(text);
     let plain = valid.trim_ascii();
@@ -148,7 +147,7 @@ pub(crate) fn without_credentials(text: &[u8]) -> Cow<'_, [u8]> {
     if hidden == found { Cow::Borrowed(text) } else { Cow::Owned(hidden.into_bytes()) }
 }
 
-/// Hides the login in a text that is not a valid URL: everything before the last `@` may be a password.
+/// Hides the login in a text that is not a valid URL. Everything before the last `@` may be a password.
 fn without_user_by_sight(text: &str) -> String {
     let Some((scheme, rest)) = scheme_and_rest(text) else { return text.to_owned() };
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
@@ -174,7 +173,7 @@ fn without_secrets(query: &str) -> String {
     hidden.collect::<Vec<_>>().join("&")
 }
 
-/// Whether a parameter's name, in its encoded form, says that its value is a secret.
+/// Whether a parameter's name, in its encoded form, suggests that the value is a secret.
 fn is_secret(name: &str) -> bool {
     let Some((name, _)) = form_urlencoded::parse(name.as_bytes()).next() else { return false };
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

@@ -21,16 +21,16 @@ use crate::ops::{self, Gathered, Op, RunEnd, Surroundings};
 use crate::printer::Printer;
 use crate::record::Record;
 
-/// The pause of a unit in a run that has halted: longer than such a run lasts.
+/// The pause of a unit in a run that has halted. The run ends before the pause does.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// The maximum number of bytes of output that wait to be printed; beyond it, no program starts. A flow with less memory
-/// has a lower maximum.
+/// The maximum number of bytes of output that wait to be printed. While there are more, no program starts. A flow with
+/// less memory has a lower maximum.
 const MAX_UNPRINTED: u64 = 64 << 20;
 
 /// An engine flow, with the ops that its stages run.
 pub(crate) struct Wired {
-    /// The flow; its units are the source's records.
+    /// The flow, whose units are records.
     pub flow: Flow<Record, Record>,
     /// The ops, which are finished when the run is over.
     pub ops: Ops,
@@ -38,11 +38,11 @@ pub(crate) struct Wired {
     pub printer: Arc<Printer>,
     /// Decides whether programs may start.
     pub machine: Arc<Machine>,
-    /// The file descriptors for its units.
+    /// The file descriptors for the flow's units.
     pub descriptors: descriptors::Share,
 }
 
-/// The ops of a flow's stages. They outlive the flow, since some have work to finish when the last unit has left.
+/// The ops of a flow's stages. The ops outlive the flow, because some ops have work to finish after the last unit.
 pub(crate) struct Ops {
     stages: Vec<(String, Arc<dyn Op>)>,
 }
@@ -60,8 +60,8 @@ impl fmt::Debug for Ops {
 }
 
 impl Ops {
-    /// Finishes every op, in the order of the stages; returns the fate of each stage's gathered file, or the reason why
-    /// it could not be put in place.
+    /// Finishes every op, in the order of the stages. Returns the fate of each stage's gathered file, or the reason why
+    /// the file could not be given its name.
     pub(crate) fn finish(&self, end: &RunEnd<'_>) -> Vec<(String, Result<Gathered, Failure>)> {
         let finished = self.stages.iter().map(|(stage, op)| Some((stage.clone(), op.finish(end).transpose()?)));
         finished.flatten().collect()
@@ -71,11 +71,11 @@ impl Ops {
 /// Called with each unit that is retired with a result.
 pub(crate) type OnRetire = Box<dyn Fn(Record) + Send + Sync>;
 
-/// Builds the engine flow that `file` describes. `on_dead_letter` takes the units that have failed for good. No op
-/// starts once `halted` is set.
+/// Builds the engine flow that `file` describes. `on_dead_letter` is called with each unit that has failed for good. No
+/// op starts after `halted` is set.
 ///
 /// # Errors
-/// An op cannot run here, or the engine's static checks refuse the flow; the errors show the place in the flow file.
+/// An op cannot run here, or the engine's static checks refuse the flow. The errors show the position in the flow file.
 pub(crate) fn wire(
     file: &FlowFile,
     on_dead_letter: impl Fn(DeadLetter) + Send + Sync + 'static,
@@ -85,8 +85,8 @@ pub(crate) fn wire(
     wire_with(file, on_dead_letter, on_retire, halted, None)
 }
 
-/// Builds the engine flow of a case of `millstream test`, in which `stand_ins` replace programs and servers, and no op
-/// leaves the folder.
+/// Builds the engine flow of a case of `millstream test`. In a case, `stand_ins` replace programs and servers, and no
+/// op accesses files outside the folder of the case.
 ///
 /// # Errors
 /// As [`wire`].
@@ -136,7 +136,7 @@ fn wire_with(
     Ok(Wired { flow, ops, printer, machine, descriptors: share })
 }
 
-/// The stages' ops, or all reasons why some cannot run.
+/// The stages' ops. If some of them cannot run, all reasons.
 fn build_ops(
     file: &FlowFile,
     printer: &Arc<Printer>,
@@ -187,7 +187,7 @@ fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Res
     resource
 }
 
-/// A flow being built: all stages and resources are declared, and the stages are being defined.
+/// The state after all stages and resources are declared, while the stages are being defined.
 struct Wiring<'a> {
     file: &'a FlowFile,
     builder: FlowBuilder<Record>,
@@ -197,10 +197,10 @@ struct Wiring<'a> {
     blocking: Vec<bool>,
     resources: Vec<Resource>,
     share: descriptors::Share,
-    /// The file descriptors, if they may run out.
+    /// The file descriptors as a resource, if the process may run out of them.
     descriptors: Option<Resource>,
     inlets: Vec<Inlet<Record>>,
-    /// Whether the run has halted. Relaxed: it publishes nothing else.
+    /// Whether the run has halted. Relaxed: the flag publishes no other data.
     halted: Arc<AtomicBool>,
 }
 
@@ -269,8 +269,8 @@ impl Wiring<'_> {
         let index = self.file.resources.iter().position(|resource| resource.name == spec.resource);
         let index = index.expect("the parser has resolved every resource's name");
         let mut need = match spec.key.clone() {
-            // All units without a value for the key (the line is not a URL) share one key. The stage's op then reports
-            // what is wrong with them.
+            // All units without a value for the key share one key, for example if their lines are not URLs. The stage's
+            // op later reports the problem.
             Some(key) => Need::keyed(self.resources[index], move |record: &Record| {
                 String::from_utf8_lossy(&key.render(record).unwrap_or_default()).into_owned()
             })
@@ -287,7 +287,7 @@ impl Wiring<'_> {
     }
 }
 
-/// The settings of a stage other than its op and its exits.
+/// The settings of a stage except its op and its exits.
 struct Policies<'a> {
     spec: &'a StageSpec,
     needs: Vec<Need<Record>>,
@@ -320,10 +320,10 @@ impl Policies<'_> {
             stage = stage.fibers(fibers.most).stack(fibers.stack_bytes);
         } else if let Some((floor, ceiling)) = spec.workers {
             let floor = floor.resolve(threads);
-            // `"4..cores"` promises four workers, even on a machine with fewer cores.
+            // `"4..cores"` means at least four workers, even on a machine with fewer cores.
             stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
         } else if matches!(spec.op, OpSpec::Unique { .. }) {
-            // The op keeps the first unit of each text, and two workers would take units in any order.
+            // The op lets the first unit with each text pass, and two workers would process units in any order.
             stage = stage.workers(0..=1);
         }
         if let Some(batch) = spec.batch {
@@ -340,7 +340,7 @@ impl Policies<'_> {
     }
 }
 
-/// A refusal by the engine's checks, with its positions in the flow file.
+/// A refusal by the engine's checks, with positions in the flow file.
 fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
     let problem = Problem::new(error.to_string());
     match error {
@@ -368,7 +368,7 @@ fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
     }
 }
 
-/// A cycle of needs, with a caret at every stage in the cycle.
+/// The problem of a cycle of needs. There is a caret at every stage in the cycle.
 fn cycle_problem(file: &FlowFile, cycle: &NeedsCycle) -> Problem {
     let mut problem = Problem::new("a cycle of needs: units could wait for one another forever");
     for HoldAndAsk { holds, asks, stage, .. } in &cycle.0 {
@@ -403,7 +403,7 @@ fn quoted(resource: &str) -> String {
     queue_of(resource).map_or_else(|| format!("`{resource}`"), |stage| format!("a place in the queue of `{stage}`"))
 }
 
-/// The stage whose bounded queue is this resource, given the engine's name of it.
+/// The stage of a bounded queue, for the engine's name of the queue as a resource.
 fn queue_of(resource: &str) -> Option<&str> {
     resource.strip_prefix("queue of ")
 }
@@ -416,8 +416,8 @@ fn stage_span(file: &FlowFile, name: &str) -> Range<usize> {
     stage_spec(file, name).map_or(0..0, |stage| stage.span.clone())
 }
 
-/// The position where `stage` asks for `resource`. A stage does not name a slot in the next queue, so for that it is
-/// the position of the stage.
+/// The position at which `stage` needs `resource`. The need for a slot in the next queue is not in the flow file; its
+/// position is that of the stage.
 fn need_span(file: &FlowFile, stage: &str, resource: &str) -> Range<usize> {
     let need = stage_spec(file, stage).and_then(|spec| spec.needs.iter().find(|need| need.resource == resource));
     need.map_or_else(|| stage_span(file, stage), |need| need.span.clone())

@@ -9,14 +9,14 @@ pub(crate) struct Answer {
     pub(crate) wall_s: f64,
     /// Retired units per second.
     pub(crate) throughput: f64,
-    /// A unit's time from its admission to its departure.
+    /// Quantiles of the time from a unit's admission until it leaves the flow.
     pub(crate) p50_s: f64,
     pub(crate) p99_s: f64,
     pub(crate) retired: u64,
     pub(crate) dead_lettered: u64,
     /// The bottleneck, in words.
     pub(crate) limit: String,
-    /// The minimum time that the work can take by the bottleneck law, and the resource that sets it.
+    /// The minimum time for the work according to the bottleneck law, and the resource that determines this time.
     pub(crate) at_least_s: f64,
     pub(crate) at_least_by: String,
 }
@@ -33,8 +33,8 @@ impl Answer {
         let report = &replayed.report;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let steady_s = replayed.steady_wall.as_secs_f64();
-        // A window of a live run has neither a beginning nor an end. A sample has the beginning and the end of the run,
-        // but only a part of what lies between.
+        // A window of a live run has neither the start nor the end of the run, so its time is that of the steady part.
+        // A sample has the start and the end of the run, but only some of the units between.
         let wall_s =
             if trace.is_live() { steady_s } else { report.wall_s + steady_s * (trace.weight() - 1.0).max(0.0) };
         let units = |units: u64| (units as f64 * trace.weight()).round() as u64;

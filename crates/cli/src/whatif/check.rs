@@ -22,10 +22,10 @@ use signal_hook::{flag, low_level};
 use super::answer::Answer;
 use super::{WhatIfError, read};
 
-/// The options of `millstream run` that name files of one particular run, and must not be repeated.
+/// The options of `millstream run` that name files of one run. A repetition must not use these files.
 const OF_THE_RUN: [&str; 6] = ["--trace", "--events", "--report", "--dead-letters", "--control", "--metrics-file"];
 
-/// Returns the measured numbers of a run in the form of predicted ones.
+/// Returns the measured numbers of a run in the form of a prediction.
 fn measured(trace: &Trace) -> Answer {
     let run = trace.measured();
     let wall_s = run.wall.as_secs_f64();
@@ -41,12 +41,12 @@ fn measured(trace: &Trace) -> Answer {
     }
 }
 
-/// The probability with which a verdict may be wrong.
+/// The maximum probability that a verdict is wrong.
 const ERROR: f64 = 0.05;
 
 /// The runs that check a prediction.
 pub(super) struct Checked {
-    /// Of the runs with the changes, the one with the median time.
+    /// The run with the median time, among the runs with the changes.
     pub(super) measured: Answer,
     /// The verdict of the runs without and with the changes, if both were run.
     pub(super) judged: Option<Judged>,
@@ -56,14 +56,14 @@ pub(super) struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Judged {
     pub(super) pairs: u64,
-    /// The ratio of the time of a run with the changes to that of a run without, and its interval. An end of 0 or
-    /// `None` is still open, because there were too few pairs.
+    /// The time of a run with the changes, divided by the time of a run without them, and the confidence interval of
+    /// this ratio. A lower end of 0 or an upper end of `None` is still open, because there were too few pairs.
     pub(super) ratio: f64,
     pub(super) low: f64,
     pub(super) high: Option<f64>,
     /// The predicted ratio.
     pub(super) predicted: f64,
-    /// The faster of the two, if that is certain.
+    /// Which of the two variants is faster, if that is certain.
     pub(super) faster: Option<&'static str>,
 }
 
@@ -93,8 +93,8 @@ impl Judged {
     }
 }
 
-/// Runs the traced command again with `settings`. With more than one pair, runs it alternately without and with them
-/// until it is certain which is faster; `predicted` is the predicted ratio of their times.
+/// Runs the traced command again with `settings`. With more than one pair, the command runs alternately without and
+/// with the settings until it is certain which variant is faster. `predicted` is the predicted ratio of the two times.
 ///
 /// # Errors
 /// The command cannot be run again, or has failed.
@@ -131,7 +131,7 @@ pub(super) fn check(trace: &Trace, settings: &[String], pairs: u32, predicted: f
     Ok(Checked { measured, judged })
 }
 
-/// Runs the traced command again with `settings`, and returns what was measured.
+/// Runs the traced command again with `settings`, and returns the measured numbers.
 fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> {
     let refuse = |why: &str| Err(WhatIfError::Check(why.to_owned()));
     let note = trace.note();
@@ -152,15 +152,16 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     let again = folder.0.join("run.trace");
     let program = std::env::current_exe().map_err(|error| WhatIfError::Check(error.to_string()))?;
     let mut command = Command::new(program);
-    // The settings come before the other arguments, since those may contain `--`, which ends the options.
+    // The settings come before the other arguments, because the other arguments may contain `--`, which ends the
+    // options.
     command.arg("run").args(settings.iter().flat_map(|setting| ["--set", setting]));
     command.arg("--trace").arg(&again).arg("--dead-letters").arg(folder.0.join("dead-letters.jsonl"));
-    // The answer contains the numbers, and the report would name files that are removed by then.
+    // The report is not needed, and would name files that are removed soon.
     if !rest.contains(&"--no-report") {
         command.arg("--no-report");
     }
     command.args(without_files(rest));
-    // Standard output is reserved for the answer.
+    // Standard output of this command is reserved for the answer.
     let failed = |error: io::Error| WhatIfError::Check(error.to_string());
     command.stdout(rustix::stdio::stderr().try_clone_to_owned().map_err(failed)?);
     let dir = note["dir"].as_str().unwrap_or(".");
@@ -175,21 +176,21 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
             "{name} has ended the check; its run has stopped, and the files of the check are removed"
         ));
     }
-    // A run with dead letters has still ended properly.
+    // A run with dead letters has also ended properly.
     if !matches!(status.code(), Some(0 | 1)) {
         return refuse(&format!("the run that was started again failed: {status}"));
     }
     Ok(measured(&read(&again)?))
 }
 
-/// The signals that usually end this command. During a run they do not, since the run must end and its files must be
-/// removed first.
+/// The signals that end this command, except while a run is being repeated: then the run must end first, and its files
+/// must be removed.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// The time between two checks of a run.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether [`ENDING`] signals have their usual effect.
+/// Whether the [`ENDING`] signals have their default effect.
 static END_AS_USUAL: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Runs a command to its end. Returns its status, and the signal that asked it to end, if there was one.
@@ -204,7 +205,7 @@ fn with_signals(command: &mut Command) -> io::Result<(ExitStatus, Option<i32>)> 
             END_AS_USUAL.get_or_init(|| as_usual)
         }
     };
-    // Sequentially consistent: the handlers may run on any thread.
+    // SeqCst: the handlers may run on any thread.
     as_usual.store(false, Ordering::SeqCst);
     let noted = Arc::new(AtomicUsize::new(0));
     let registered = ENDING.map(|signal| flag::register_usize(signal, Arc::clone(&noted), signal as usize));
@@ -214,7 +215,7 @@ fn with_signals(command: &mut Command) -> io::Result<(ExitStatus, Option<i32>)> 
     ended
 }
 
-/// Waits for a run, and passes signals on to it, except those from the terminal's keys, which reach it directly.
+/// Waits for a run and forwards signals to it. Signals from the terminal's keys reach the run directly.
 fn follow(mut child: Child, noted: &AtomicUsize) -> io::Result<(ExitStatus, Option<i32>)> {
     let mut last = None;
     loop {
@@ -222,7 +223,7 @@ fn follow(mut child: Child, noted: &AtomicUsize) -> io::Result<(ExitStatus, Opti
         if let signal @ 1.. = noted.swap(0, Ordering::SeqCst) as i32 {
             last = Some(signal);
             if signal != SIGINT && ended.is_none() {
-                // A run that has ended meanwhile needs no signal.
+                // A run that has ended gets no signal.
                 let signal = if signal == SIGTERM { Signal::TERM } else { Signal::HUP };
                 _ = rustix::process::kill_process(Pid::from_child(&child), signal);
             }

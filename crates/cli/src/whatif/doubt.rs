@@ -1,5 +1,5 @@
-//! Checks whether a replay of the run with its own settings reproduces the measured time. If it does not, the model
-//! lacks something that mattered in the run, and the answers of replays are worthless.
+//! Checks whether a replay with the run's own settings reproduces the measured time. If not, the model lacks something
+//! that was important in the run, and the answers of replays are worthless.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use millstream_flow::Trace;
 use super::answer::Answer;
 use super::live;
 
-/// The maximum miss of a trustworthy replay.
+/// The maximum error of a trustworthy replay, as a share of the measured time.
 const MAX_MISS: f64 = 0.05;
 
-/// The comparison of a run with a replay of itself.
+/// The comparison of a run with a replay under the run's own settings.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Doubt {
     pub(crate) replayed_s: f64,
     pub(crate) measured_s: f64,
-    /// The number of units whose outcome differs from that in the run.
+    /// The number of units whose outcome in the replay differs from the outcome in the run.
     pub(crate) lost: u64,
     units: u64,
-    /// Effects that the replay may lack, the likeliest first.
+    /// Effects that may be missing from the replay, most likely first.
     pub(crate) reasons: Vec<String>,
-    /// The reason why the replay does not represent this run, if something else limits it.
+    /// The reason why the replay does not represent the run, if the two have different bottlenecks.
     pub(crate) contradiction: Option<String>,
 }
 
@@ -51,19 +51,21 @@ impl Doubt {
         if self.measured_s > 0.0 { self.replayed_s / self.measured_s - 1.0 } else { 0.0 }
     }
 
-    /// Whether the replay misses the run by more than it may, or loses units.
+    /// Whether the replay cannot be trusted: its error is too large, too many outcomes differ, or its bottleneck
+    /// differs.
     pub(crate) fn is_serious(&self) -> bool {
         self.miss().abs() > MAX_MISS || self.loses() || self.contradiction.is_some()
     }
 
-    /// Whether the outcome of more than one unit in a hundred differs. (The number of groups may depend on timing.)
+    /// Whether the outcome of more than one unit in a hundred differs. (A few may differ, because the number of groups
+    /// may depend on timing.)
     pub(crate) fn loses(&self) -> bool {
         self.lost > self.units / 100
     }
 }
 
-/// The reason why a window does not represent the run: units wait for a resource that does not limit the replay,
-/// because none of these units is in the window.
+/// The reason why a window does not represent the run. Units of the run wait for a resource that does not limit the
+/// replay, because the window does not contain these units.
 fn contradiction(trace: &Trace, as_it_was: &Answer) -> Option<String> {
     let run = trace.measured().bottleneck;
     let names = |limit: &str, name: &str| limit.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));
@@ -94,7 +96,7 @@ fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
         reasons.push("settings were changed during the run, but a replay uses the initial ones".to_owned());
     }
     let (cpu, delayed) = (trace.cpu_time(), trace.delayed_time());
-    // If the flow alone fills the cores, they are the scarcest resource in the replay as well.
+    // If the flow alone uses all cores, the cores are also the scarcest resource in the replay.
     let full = cpu.as_secs_f64() / (as_it_was.wall_s * trace.cores() as f64);
     if as_it_was.wall_s < measured_s && delayed > cpu / 10 && full < 0.9 {
         reasons.push(format!(

@@ -23,7 +23,7 @@ impl Goal {
     /// Parses `wall<10m`, `p50<TIME`, `p99<200ms` or `throughput>100/s`.
     ///
     /// # Errors
-    /// Returns an error if the text is none of these.
+    /// The text has none of these forms.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = || "expected wall<TIME, p50<TIME, p99<TIME or throughput>RATE, such as p99<200ms".to_owned();
         let bound = if let Some((what, limit)) = text.split_once('<') {
@@ -46,7 +46,7 @@ impl Goal {
         &self.text
     }
 
-    /// Returns the ratio of an answer to the goal, which is at most 1 if the answer reaches the goal.
+    /// Returns how far an answer is from the goal, as a ratio. The ratio is at most 1 if the answer reaches the goal.
     pub(super) fn distance(&self, answer: &Answer) -> f64 {
         match self.bound {
             Bound::WallBelow(limit) => answer.wall_s / limit,

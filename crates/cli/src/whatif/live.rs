@@ -14,24 +14,25 @@ use super::reading::NotRead;
 use crate::steer::client;
 use crate::steer::place::{self, Run};
 
-/// The number of finished units to wait for; a run with many units in flight needs more, see [`ROUNDS`].
+/// The number of finished units for which the command waits. For a run with many units in flight, it waits for more
+/// ([`ROUNDS`]).
 const UNITS: u64 = 200;
-/// The minimum number of units in a meaningful window.
+/// The minimum number of units in a window.
 const FEWEST: u64 = 20;
-/// The minimum size of a window that shows a steady pace, as a multiple of the units in flight.
+/// The minimum number of units in a window with a steady pace, as a multiple of the units in flight.
 const ROUNDS: u64 = 4;
-/// The time for which the command waits until a run has finished these units. It waits longer for a run with fewer than
-/// [`FEWEST`].
+/// How long the command waits for these units. As long as the run has finished fewer than [`FEWEST`] units, the command
+/// waits longer.
 const PATIENCE: Duration = Duration::from_secs(4);
 const LAST_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Reads the window of the run with this name, number or socket. A run that has recorded no units so far begins to
-/// record them, and the command waits for some.
+/// Reads a window of the run with this name, process id or socket. If the run has not recorded units so far, it begins
+/// now, and the command waits for some units.
 ///
 /// # Errors
-/// There is no such run, or it does not answer, or it has finished too few units.
+/// There is no such run, the run does not answer, or it has finished too few units.
 pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
     let run = place::find(path).map_err(client::SteerError::from)?;
     let began = Instant::now();
@@ -40,8 +41,8 @@ pub(super) fn read(path: &Path) -> Result<Trace, WhatIfError> {
         let trace = window(&run).map_err(|error| if told { ended(&run, error) } else { error })?;
         let enough = UNITS.max(trace.measured().inflight.saturating_mul(ROUNDS));
         let (is_some, waited) = (usable(&trace) >= FEWEST, began.elapsed());
-        // The window may span enough time already: the run may have recorded units since its start, or since an earlier
-        // question.
+        // The window may already span enough time, because the run may have recorded units since its start or since an
+        // earlier request.
         let spans = waited.max(trace.measured().wall);
         if usable(&trace) >= enough || is_some && spans >= PATIENCE {
             return Ok(trace);
@@ -66,7 +67,7 @@ fn window(run: &Run) -> Result<Trace, WhatIfError> {
     Trace::read(&*bytes).map_err(|error| WhatIfError::Trace(NotRead::of_run(&run.name, error)))
 }
 
-/// The error about a run that existed but cannot be reached any more.
+/// The error for a run that could be reached before and cannot be reached now.
 fn ended(run: &Run, error: WhatIfError) -> WhatIfError {
     match error {
         WhatIfError::Run(client::SteerError::Unreachable { .. } | client::SteerError::Ended { .. }) => {
@@ -84,18 +85,19 @@ fn too_few(run: &Run, trace: &Trace) -> WhatIfError {
     }
 }
 
-/// The number of units on which an answer is based: the units that left the flow in the window, or the source's units
-/// in the replay if they are fewer. If stages split units, the replay contains only whole families.
+/// The number of units on which an answer is based. This is the number of units that left the flow in the window, or
+/// the number of the source's units in the replay, whichever is smaller. If stages split units, the replay contains a
+/// unit only with all its pieces.
 pub(crate) fn usable(trace: &Trace) -> u64 {
     trace.departed().min(trace.units() as u64)
 }
 
-/// Whether a window is too short for the pace to be steady.
+/// Whether a window is too short to show a steady pace.
 pub(super) fn is_short(trace: &Trace) -> bool {
     trace.is_live() && usable(trace) < trace.measured().inflight.saturating_mul(ROUNDS)
 }
 
-/// Whether the path leads to a file that is not a socket; `Ok(false)` if there is none.
+/// Whether there is a file at the path that is not a socket.
 pub(super) fn is_file(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::FileTypeExt as _;
     match std::fs::metadata(path) {

@@ -1,5 +1,4 @@
-//! `millstream whatif`: predicts how a run would have gone under other settings, from its trace, or how a live run
-//! would go.
+//! `millstream whatif`: predicts the numbers of a run under other settings, from the run's trace or from a live run.
 //!
 //! | file | idea |
 //! | --- | --- |
@@ -48,7 +47,7 @@ use crate::run::{NOT_WRITTEN, WRONG};
 use crate::steer::client::SteerError;
 use crate::steer::place::NoRun;
 
-/// Exit status: the replay misses the run, or no setting reaches the goal.
+/// Exit status: the replay does not reproduce the run, or no setting reaches the goal.
 const NO_ANSWER: u8 = 1;
 
 /// The reason why there is no answer.
@@ -97,7 +96,7 @@ pub(crate) fn what_if(args: &WhatIfArgs) -> ExitCode {
     }
 }
 
-/// Reads the trace of a file, or that of a live run.
+/// Reads the trace in a file, or the trace of a live run.
 fn read_any(path: &Path) -> Result<Trace, WhatIfError> {
     if live::is_file(path).unwrap_or(true) {
         return Ok(read(path)?);
@@ -108,7 +107,7 @@ fn read_any(path: &Path) -> Result<Trace, WhatIfError> {
     })
 }
 
-/// The dependence of stages' times on a resource, derived from a second run.
+/// How the times of stages depend on a resource, derived from a second run.
 fn slope_with(trace: &Trace, with: &Path) -> Result<Slope, WhatIfError> {
     let other = read(with)?;
     Slope::between(trace, &other).map_err(|why| WhatIfError::With(shown::path(with).to_string(), why))

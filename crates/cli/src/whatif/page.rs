@@ -14,7 +14,7 @@ use super::search::{Changed, Found, Help, Reached};
 /// The width of a bar, in columns.
 const BAR: usize = 24;
 
-/// Returns the page that says why there is no answer.
+/// Returns the page that states why there is no answer.
 pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
     let mut page = part(trace) + &itself(trace, doubt);
     let what = if doubt.loses() { "loses units" } else { "misses the run by more than 5 %" };
@@ -31,7 +31,7 @@ pub(super) fn doubt(trace: &Trace, doubt: &Doubt) -> String {
     page
 }
 
-/// The line that says on which part of a run the answer is based, if not on the whole run.
+/// The line about the part of the run on which the answer is based. It is empty for a whole run.
 pub(crate) fn part(trace: &Trace) -> String {
     if trace.is_live() {
         let left = text::counted(trace.departed(), "unit");
@@ -49,7 +49,7 @@ pub(crate) fn part(trace: &Trace) -> String {
     String::new()
 }
 
-/// The line that compares the run with its own replay.
+/// The line that compares the run with a replay under the run's own settings.
 pub(crate) fn itself(trace: &Trace, doubt: &Doubt) -> String {
     format!(
         "replay of the {} itself: {} against {} measured ({})\n",
@@ -147,7 +147,7 @@ fn beside(before: &Answer, changed: &Changed) -> String {
     page
 }
 
-/// The prediction beside the result of the run that was started to check it.
+/// The prediction, and the result of the run that checked it.
 fn check(predicted: &Answer, checked: &Checked) -> String {
     let Checked { measured, judged } = checked;
     let mut page = format!("\n{:<14}{:<14}{:<14}off\n", "", "predicted", "measured");
@@ -163,7 +163,7 @@ fn check(predicted: &Answer, checked: &Checked) -> String {
     page
 }
 
-/// The verdict of the pairs of runs beside the prediction.
+/// The verdict of the pairs of runs, and the prediction.
 fn verdict(judged: &Judged) -> String {
     let Judged { pairs, ratio, low, high, predicted, faster } = judged;
     let between = match (*low > 0.0, high) {

@@ -11,10 +11,10 @@ use millstream_flow::{Trace, TraceError};
 use rustix::stdio::stderr;
 use rustix::termios::isatty;
 
-/// Progress is shown when reading takes longer than this, and again whenever the time has doubled.
+/// Progress is shown after this time, and again each time the time has doubled.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// The maximum number of bytes that are examined of a file that is not a trace.
+/// If a file is not a trace, at most this many bytes are read to find out the kind of the file.
 const LOOK: u64 = 4096;
 
 /// The reason why there is no trace in a file.
@@ -23,18 +23,18 @@ const LOOK: u64 = 4096;
 pub(crate) struct NotRead {
     path: String,
     error: TraceError,
-    /// The actual kind of the file, if it is known, and what to do with it.
+    /// The actual kind of the file and the command for such files, if the kind is known.
     what: Option<&'static str>,
 }
 
 impl NotRead {
-    /// The trace received from a run cannot be read.
+    /// The error for a trace that was received from a run and cannot be read.
     pub(super) fn of_run(name: &str, error: TraceError) -> Self {
         NotRead { path: text::printable(name).into_owned(), error, what: None }
     }
 }
 
-/// Reads the trace of a file; a long one is sampled.
+/// Reads the trace in a file. Of a long trace, only a sample is read.
 ///
 /// # Errors
 /// The file cannot be read, is not a trace, or is a damaged trace.
@@ -42,8 +42,8 @@ pub(crate) fn read(path: &Path) -> Result<Trace, NotRead> {
     read_with(path, Trace::read_or_sample)
 }
 
-/// Reads a sample of the trace of a file, with about this many visits of units to stages. A trace with at most twice as
-/// many is read whole.
+/// Reads a sample of the trace in a file. The sample has about `visits` visits of units to stages. A trace with at most
+/// twice as many visits is read completely.
 ///
 /// # Errors
 /// See [`read`].
@@ -63,14 +63,14 @@ fn read_with(
     read(BufReader::new(file)).map_err(not_read)
 }
 
-/// Recognises another kind of file about a run, and says what to do with it.
+/// If the file is of another kind that a run writes, the kind and the command for such files.
 fn kind(path: &Path) -> Option<&'static str> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(LOOK).read_to_end(&mut begin).ok()?;
     kind_by_begin(&begin)
 }
 
-/// Recognises another kind of file by its beginning.
+/// As [`kind`], from the first bytes of the file.
 pub(crate) fn kind_by_begin(begin: &[u8]) -> Option<&'static str> {
     let begin = String::from_utf8_lossy(begin);
     if begin.starts_with(r#"{"displayTimeUnit""#) {
@@ -93,7 +93,7 @@ struct Reading {
     bytes: u64,
     at: u64,
     began: Instant,
-    /// The time after which progress is shown next; `None`: never.
+    /// The time after which progress is shown next; `None` if it is not shown.
     tells_after: Option<Duration>,
 }
 
@@ -109,7 +109,7 @@ impl Reading {
         Ok(Reading { file, name: shown::path(path).to_string(), bytes, at: 0, began: Instant::now(), tells_after })
     }
 
-    /// The line of progress, if one is due.
+    /// The line of progress, if it is time to show one.
     fn line(&mut self, elapsed: Duration) -> Option<String> {
         self.tells_after.filter(|after| elapsed > *after)?;
         self.tells_after = Some(elapsed * 2);

@@ -1,4 +1,4 @@
-//! The replays of a search: counted, shown as progress, and limited in time.
+//! Makes the replays of a search: counts them, shows progress, and limits their total time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use rustix::termios::isatty;
 
 use super::answer::Answer;
 
-/// Progress is shown when a search takes longer than this; on a terminal, again whenever the time has doubled.
+/// Progress is shown after this time. On a terminal, it is shown again each time the time has doubled.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// The reason why there is no answer to a setting.
+/// The reason why there is no answer for a setting.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoReplay {
     /// The setting cannot be replayed.
@@ -49,7 +49,7 @@ impl<'a> Replays<'a> {
         self.counted(|| Answer::to(self.trace, what_if))
     }
 
-    /// The answer to the changes; `None` if a setting has limits of its own and refuses them.
+    /// The answer to the changes; `None` if the changes exceed a limit of a setting.
     ///
     /// # Errors
     /// The time for the search is over.

@@ -1,4 +1,4 @@
-//! Searches: replays with different settings, one after the other.
+//! Searches: replays with different settings, one after another.
 
 use millstream_flow::{Trace, WhatIf};
 
@@ -10,16 +10,16 @@ use super::replays::{NoReplay, Replays};
 use super::setting::{Knob, Sweep, knobs};
 use super::slope::Slope;
 
-/// The number of replays with resampled units behind the range of an answer.
+/// The number of replays with resampled units from which the range of an answer is computed.
 const RESAMPLES: u64 = 9;
 
-/// A gain below this share counts as none.
+/// A gain below this share is ignored.
 const WORTH_IT: f64 = 0.01;
 
 /// The maximum factor by which a search raises a setting.
 const MAX_FACTOR: u64 = 64;
 
-/// All results.
+/// All results of a command.
 pub(super) struct Found<'a> {
     pub(super) trace: &'a Trace,
     pub(super) doubt: Doubt,
@@ -37,7 +37,8 @@ pub(super) struct Found<'a> {
 pub(super) struct Changed {
     pub(super) settings: String,
     pub(super) answer: Answer,
-    /// The range of the wall time, and then of the 99 % latency, among replays with resampled units.
+    /// The range of the wall time, and the range of the 99th percentile of latency, over the replays with resampled
+    /// units.
     pub(super) wall_s: (f64, f64),
     pub(super) p99_s: (f64, f64),
 }
@@ -48,12 +49,12 @@ pub(super) struct Help {
     pub(super) was: u64,
     pub(super) to: u64,
     pub(super) answer: Answer,
-    /// The value above which a further increase gives nothing.
+    /// The value above which a further increase has no effect.
     pub(super) enough: u64,
     pub(super) at_enough: Answer,
 }
 
-/// The settings that reach a goal or come nearest to it.
+/// The settings that reach a goal, or those that come closest to it.
 pub(super) struct Reached {
     pub(super) goal: String,
     pub(super) is_reached: bool,
@@ -61,7 +62,7 @@ pub(super) struct Reached {
     pub(super) answer: Answer,
 }
 
-/// Answers the question about the given changes.
+/// Computes the answer to the given changes.
 pub(super) fn changed(replays: &Replays<'_>, what_if: &WhatIf, settings: &[String]) -> Result<Changed, NoReplay> {
     let answer = replays.to(what_if)?;
     let (mut wall_s, mut p99_s) = ((answer.wall_s, answer.wall_s), (answer.p99_s, answer.p99_s));
@@ -90,7 +91,7 @@ pub(super) fn helps(replays: &Replays<'_>, what_if: &WhatIf, as_it_was: &Answer)
     Ok(helps)
 }
 
-/// Returns whether the second answer is faster by at least `WORTH_IT`.
+/// Returns whether the second answer is faster than the first by at least `WORTH_IT`.
 fn gains(before: &Answer, after: &Answer) -> bool {
     after.wall_s < before.wall_s * (1.0 - WORTH_IT)
 }
@@ -107,10 +108,10 @@ fn raised(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Res
     }
 }
 
-/// The minimum value of a setting above which a further increase gives nothing.
+/// The lowest value of a setting above which a further increase has no effect.
 fn enough(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Result<(u64, Answer), NoReplay> {
     let at = |value: u64| replays.to(&knob.turn(what_if.clone(), value));
-    // A setting may have limits of its own.
+    // The setting may have a limit, so the highest possible value is determined first.
     let (most, best) = raised(replays, what_if, knob, was)?;
     let is_enough = |answer: &Answer| answer.wall_s <= best.wall_s * (1.0 + WORTH_IT);
     let (mut too_few, mut enough, mut answer) = (was, most, best.clone());
@@ -126,7 +127,7 @@ fn enough(replays: &Replays<'_>, what_if: &WhatIf, knob: &Knob, was: u64) -> Res
     Ok((enough, answer))
 }
 
-/// Answers the question about each value of a setting.
+/// Computes the answer for each value of a setting.
 pub(super) fn sweep(
     replays: &Replays<'_>,
     what_if: &WhatIf,
@@ -136,7 +137,7 @@ pub(super) fn sweep(
     for &value in &sweep.values {
         match replays.to(&sweep.knob.turn(what_if.clone(), value)) {
             Ok(answer) => answers.push((value, answer)),
-            // Beyond a setting's own limit there is nothing to show.
+            // The value exceeds a limit of the setting, and so do all further values.
             Err(NoReplay::Not(_)) if !answers.is_empty() => break,
             Err(error) => return Err(error),
         }
@@ -144,8 +145,8 @@ pub(super) fn sweep(
     Ok((sweep.knob.clone(), answers))
 }
 
-/// Looks for settings that reach a goal. Repeatedly doubles the setting that brings the answer nearest to the goal,
-/// until the goal is reached or nothing helps; then undoes the increases that are not needed.
+/// Searches for settings that reach a goal. Repeatedly doubles the setting whose increase brings the answer closest to
+/// the goal, until the goal is reached or no increase helps. Then undoes the increases that are not needed.
 pub(super) fn reach(replays: &Replays<'_>, what_if: &WhatIf, goal: &Goal) -> Result<Reached, NoReplay> {
     let mut knobs: Vec<(Knob, u64, u64)> =
         knobs(replays.trace).into_iter().map(|(knob, was)| (knob, was, was)).collect();
@@ -158,8 +159,7 @@ pub(super) fn reach(replays: &Replays<'_>, what_if: &WhatIf, goal: &Goal) -> Res
         let mut best: Option<(usize, u64, Answer)> = None;
         for place in 0..knobs.len() {
             let (_, was, to) = knobs[place];
-            // Doubling may give nothing where a factor of four helps, for example if the units in flight must fill a
-            // batch.
+            // Sometimes only a factor of four helps, for example if the units in flight must fill a batch.
             for raised in [to.saturating_mul(2), to.saturating_mul(4)] {
                 if raised > was.saturating_mul(MAX_FACTOR) {
                     continue;

@@ -1,11 +1,11 @@
-//! Parses `KEY=VALUE` in the syntax of `millstream set` as a change of a replay, and lists the settings of a trace.
+//! Parses `KEY=VALUE`, in the syntax of `millstream set`, as a change to a replay. Lists the settings of a trace.
 
 use std::ops::RangeInclusive;
 
 use millstream_command::{size, time};
 use millstream_flow::{Trace, WhatIf};
 
-/// The reason why a setting is not understood.
+/// The reason why a setting is not valid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingError {
     /// There is no such setting.
@@ -14,7 +14,7 @@ pub(crate) enum SettingError {
     /// The setting exists but cannot have this value.
     #[error("{key}={value}: {message}")]
     Value { key: String, value: String, message: String },
-    /// A range of values is not understood.
+    /// A range of values is not valid.
     #[error("--sweep {found}: expected KEY=FROM..TO with whole numbers from 1 on, such as resource.disk=1..16")]
     Sweep { found: String },
 }
@@ -56,7 +56,7 @@ impl Knob {
         }
     }
 
-    /// Returns the knob with this key.
+    /// Returns the setting with this key.
     fn of(key: &str, trace: &Trace) -> Option<Self> {
         let is_stage = |name: &str| trace.stages().any(|stage| stage == name);
         match key {
@@ -94,7 +94,7 @@ pub(super) fn knobs(trace: &Trace) -> Vec<(Knob, u64)> {
     knobs
 }
 
-/// The changes that the command line asks for.
+/// The changes from the command line.
 pub(crate) fn changes(settings: &[String], trace: &Trace) -> Result<WhatIf, SettingError> {
     settings.iter().try_fold(WhatIf::default(), |what_if, setting| change(what_if, setting, trace))
 }
@@ -145,7 +145,7 @@ fn unknown(key: &str, trace: &Trace) -> SettingError {
     }
 }
 
-/// A setting and the values to try one after the other.
+/// A setting, and the values to be tried one after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sweep {
     pub(super) knob: Knob,
@@ -168,7 +168,7 @@ pub(super) fn sweep(text: &str, trace: &Trace) -> Result<Sweep, SettingError> {
     Ok(Sweep { knob, values: spread(from..=to) })
 }
 
-/// Returns all values of a short range, or values of a long range that are spaced by a constant factor.
+/// Returns all values of a short range. For a long range, returns values that are spaced by a constant factor.
 fn spread(range: RangeInclusive<u64>) -> Vec<u64> {
     let (from, to) = range.clone().into_inner();
     if to - from < MAX_VALUES {

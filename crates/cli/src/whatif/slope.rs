@@ -1,8 +1,8 @@
 //! `--with`: a second run, which shows how a stage's time depends on the capacity of a resource.
 //!
-//! Two runs differ in the capacity of one resource. The mean time of each stage that needs the resource is assumed to
-//! be linear in the number of tokens between the two. While the resource is scarce, that number is the number of
-//! concurrent requests.
+//! Two runs differ only in the number of tokens of one resource. Between the two numbers, the mean time of each stage
+//! that needs the resource is assumed to be a linear function of the number of tokens. While the resource is scarce,
+//! all its tokens are in use, so the number of tokens is the number of concurrent requests.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use millstream_command::screen::text;
 use millstream_flow::{Trace, WhatIf};
 use serde::Serialize;
 
-/// The dependence derived from two runs.
+/// The dependence that was derived from two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Slope {
     pub(super) resource: String,
-    /// The number of tokens in the run, and in the other run.
+    /// The number of tokens in the first run and in the other run.
     pub(super) tokens: (u64, u64),
     pub(super) stages: Vec<Line>,
 }
 
-/// The dependence of one stage's time.
+/// The dependence of one stage's time on the tokens.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Line {
     pub(super) stage: String,
-    /// The mean time in the run, and in the other run.
+    /// The mean time in the first run and in the other run.
     pub(super) mean_s: (f64, f64),
-    /// The increase for each further token, as a share of the mean time in the run.
+    /// The increase for each additional token, as a share of the mean time in the first run.
     pub(super) per_token: f64,
 }
 
@@ -33,7 +33,7 @@ impl Slope {
     /// Compares two runs.
     ///
     /// # Errors
-    /// The traces are not of the same flow, or they do not differ only in the tokens of one resource.
+    /// The traces are of different flows, or the difference is not just the tokens of one resource.
     pub(super) fn between(trace: &Trace, other: &Trace) -> Result<Self, String> {
         if trace.flow() != other.flow() || !trace.stages().eq(other.stages()) {
             let (one, two) = (text::printable(trace.flow()), text::printable(other.flow()));
