@@ -6,23 +6,23 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HexError {
-    /// A byte has two digits.
+    /// The number of digits is odd, but each byte has two digits.
     #[error("expected an even number of digits, found {found}")]
     Odd {
         /// The number of digits.
         found: usize,
     },
-    /// A digit is one of 0 to 9, a to f, A to F.
+    /// A character is not a hexadecimal digit (0 to 9, a to f, A to F).
     #[error("expected a hexadecimal digit at byte {at}, found {found:?}")]
     Digit {
-        /// Its place in the text, counted from 0.
+        /// The offset of the wrong character, counted from 0.
         at: usize,
-        /// The byte there.
+        /// The wrong character.
         found: char,
     },
 }
 
-/// Two lower-case digits for each byte.
+/// The bytes in hexadecimal, with two lower-case digits for each byte.
 #[must_use]
 pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
@@ -30,10 +30,10 @@ pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The bytes of digits, in lower or upper case.
+/// The bytes of a hexadecimal text. Digits may be in lower or upper case.
 ///
 /// # Errors
-/// An odd number of digits, or something that is no digit.
+/// The number of digits is odd, or a character is not a digit.
 pub fn decode(digits: impl AsRef<[u8]>) -> Result<Vec<u8>, HexError> {
     let digits = digits.as_ref();
     if !digits.len().is_multiple_of(2) {
@@ -41,7 +41,7 @@ pub fn decode(digits: impl AsRef<[u8]>) -> Result<Vec<u8>, HexError> {
     }
     let value = |at: usize| {
         let found = char::from(digits[at]);
-        // The value is below 16, so it fits a byte.
+        // The value is below 16, so it fits into a byte.
         found.to_digit(16).map(|value| value as u8).ok_or(HexError::Digit { at, found })
     };
     (0..digits.len()).step_by(2).map(|at| Ok(value(at)? << 4 | value(at + 1)?)).collect()

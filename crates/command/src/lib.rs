@@ -1,13 +1,14 @@
-//! The code that the commands of `millstream` share: flows and instruments use it, and it depends on neither.
+//! The code that the commands of `millstream` share. The commands for flows and for instruments use this crate, which
+//! depends on neither of them.
 //!
-//! | module | holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`screen`] | the only way to standard output and error, and text that fits a terminal and cannot steer it |
-//! | [`program`] | programs that a command starts, and that end with it even if it is killed |
+//! | [`screen`] | all output to standard output and error, as text that fits a terminal and cannot control it |
+//! | [`program`] | programs that a command starts, and that are ended with the command even if it is killed |
 //! | [`signals`] | the signals that ask a command to end |
 //! | [`size`], [`time`] | values as people write them: `64MiB`, `250ms` |
 //! | [`hex`] | bytes in hexadecimal |
-//! | [`temporary`], [`writable`] | names of temporary files; whether a file can be written |
+//! | [`temporary`], [`writable`] | names of temporary files; checks whether a file can be written |
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

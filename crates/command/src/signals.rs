@@ -1,11 +1,12 @@
-//! The signals that ask a command to end, and the one that must not end it.
+//! The signals that ask a command to end, and a signal (SIGXFSZ) that must not end it.
 //!
-//! A command that is asked to end has programs to stop and files to remove. So the signals of a terminal's keys and of
-//! its end (SIGINT, SIGQUIT, SIGHUP) are treated like SIGTERM, except for those that the command was started to ignore:
-//! SIGHUP under `nohup`, SIGINT and SIGQUIT in the background of a script.
+//! Before a command ends, it must stop programs and remove files. So SIGINT and SIGQUIT, which come from the keys of
+//! the terminal, and SIGHUP, which comes when the terminal closes, are treated like SIGTERM. A signal that was ignored
+//! when the command was started stays ignored: SIGHUP under `nohup`, and SIGINT and SIGQUIT in the background of a
+//! script.
 //!
-//! A command that is asked again ends, even if it is blocked in a write to a pipe that is not read or in a file system
-//! that does not answer (`end_soon`).
+//! After a second signal, a command ends even if it is blocked in a write to a pipe without a reader, or by a file
+//! system that does not respond (`end_soon`).
 
 use std::io;
 use std::ptr;
@@ -22,39 +23,39 @@ use rustix::time::Timespec;
 /// The signals that ask a command to end.
 const ENDING: [c_int; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
-/// The time that a command that was asked again has to end in its own way.
+/// After a second signal, a command has this time to end on its own.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// The time that it then has to clean up.
+/// After [`PATIENCE`], a command has this time to clean up.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
-/// The signals that ask this command to end: SIGHUP, SIGINT, SIGQUIT and SIGTERM, except those that it was started to
-/// ignore.
+/// The signals that ask this command to end: SIGHUP, SIGINT, SIGQUIT and SIGTERM, except those that were ignored when
+/// the command was started.
 pub fn ending() -> impl Iterator<Item = c_int> {
     ENDING.into_iter().filter(|&signal| !is_ignored(signal))
 }
 
-/// Ends this process in five seconds, with this exit status, unless it ends by itself or `over` is set before. In the
-/// last second `clean_up` runs, on a thread of its own since it may block as well.
+/// Waits five seconds and ends this process with this exit status, unless `over` is set before. In the last second,
+/// `clean_up` runs. It may also block, so it runs on a thread of its own.
 pub fn end_soon(status: u8, over: &AtomicBool, clean_up: impl FnOnce() + Send + 'static) {
     thread::sleep(PATIENCE);
-    // SeqCst, like the store: at the end of the command, a weaker ordering would gain nothing.
+    // SeqCst, like the store: at the end of a command, a weaker ordering has no advantage.
     if over.load(Ordering::SeqCst) {
         return;
     }
-    // If no thread can be started, the next run cleans up.
+    // If the thread cannot be started, the next run cleans up.
     let _ = thread::Builder::new().name("clean-up".to_owned()).spawn(clean_up);
     thread::sleep(LAST_MOMENT);
     if over.load(Ordering::SeqCst) {
         return;
     }
     last_words(b"interrupted again and still blocked: ended without waiting for the rest\n");
-    // SAFETY: the call takes a number and does not return. It skips the rest of a process's end, such as the writing of
-    // buffers, which could block.
+    // SAFETY: the call takes a number and does not return. It skips all other work at the end of a process, such as
+    // flushing buffers, which could block.
     unsafe { libc::_exit(status.into()) }
 }
 
-/// Writes to standard error if that takes it at once.
+/// Writes to standard error, unless the write would block.
 fn last_words(words: &[u8]) {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut stderr = [PollFd::from_borrowed_fd(stdio::stderr(), PollFlags::OUT)];
@@ -63,23 +64,23 @@ fn last_words(words: &[u8]) {
     }
 }
 
-/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with an error (`EFBIG`); otherwise it would end the
-/// command without its report.
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with an error (`EFBIG`). Otherwise such a write
+/// would end the command without its report.
 ///
 /// # Errors
-/// The system refuses a handler.
+/// The system refuses a signal handler.
 pub fn outlive_file_size_limit() -> io::Result<()> {
     if !is_ignored(SIGXFSZ) {
-        // This is a handler rather than SIG_IGN, which the programs of the stages would inherit.
+        // The signal gets a handler and is not ignored, because the programs of the stages would inherit SIG_IGN.
         signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())
 }
 
-/// Whether this process ignores the signal, or cannot ask for its action.
+/// Whether this process ignores the signal, or cannot read the signal's action.
 pub fn is_ignored(signal: c_int) -> bool {
-    // SAFETY: zeros are a valid `sigaction`. Asking for a signal's action changes nothing; where there is no such
-    // signal, the call fails and writes nothing.
+    // SAFETY: zeros are a valid `sigaction`. The call only reads a signal's action. If there is no such signal, the
+    // call fails and writes nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, ptr::null(), &raw mut action) != 0 || action.sa_sigaction == libc::SIG_IGN

@@ -1,6 +1,6 @@
 //! Sizes in bytes, as people write them: `64MiB`, `1.5 GB`, `4096`.
 
-/// The units, largest first so that showing a size takes the first that fits.
+/// The units, largest first: a size is shown in the first unit that fits.
 const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("TB", 1_000_000_000_000),
@@ -13,13 +13,13 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Reads a size.
+/// Parses a size.
 ///
-/// Units are those of 1024 (`KiB`, `MiB`, `GiB`, `TiB`), those of 1000 (`kB`, `MB`, `GB`, `TB`) and `B`; their case
-/// does not matter. A number alone counts bytes.
+/// The units are powers of 1024 (`KiB`, `MiB`, `GiB`, `TiB`), powers of 1000 (`kB`, `MB`, `GB`, `TB`) and `B`. Their
+/// case is ignored. A number without a unit is a number of bytes.
 ///
 /// # Errors
-/// The problem, and the form of a size.
+/// A text that states the problem and the form of a size.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
         None => return Err(format!("`{unit}` is not a unit of size: use B, KiB, MiB, GiB, TiB, kB, MB, GB or TB")),
     };
     let too_large = || format!("`{text}` is more bytes than 64 bits can count");
-    // Whole numbers stay exact; only a fraction goes through floating point.
+    // Whole numbers are computed exactly. Only a number with a fraction uses floating point.
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor).ok_or_else(too_large);
     }
@@ -46,7 +46,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size as [`parse`] reads it, in the largest unit of 1024 that loses nothing: 67108864 is `64MiB`.
+/// A size in the form that [`parse`] accepts, in the largest power of 1024 that is exact: 67108864 is `64MiB`.
 pub fn show(bytes: u64) -> String {
     let exact = UNITS
         .iter()

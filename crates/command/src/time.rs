@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::time::Duration;
 
-/// The units with their seconds, in the order in which an error lists them.
+/// The units and their lengths in seconds, in the order in which an error lists them.
 const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// The longest time: a year. A longer one is a slip of the keyboard.
+/// The maximum time, a year. A longer time is probably a typing error.
 const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Reads a time such as `250ms`, `1.5s` or `2h`.
+/// Parses a time such as `250ms`, `1.5s` or `2h`.
 ///
 /// # Errors
-/// The problem, and the form of a time.
+/// A text that states the problem and the form of a time.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -31,10 +31,10 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`{text}` is longer than a year"))
 }
 
-/// Reads a range such as `100ms..5s`; a single time is a range without extent.
+/// Parses a range such as `100ms..5s`. A single time is a range whose ends are equal.
 ///
 /// # Errors
-/// The problem of either end, or that they are the wrong way round.
+/// A text that states the problem of an end, or that the first end is greater than the second.
 pub fn parse_range(text: &str) -> Result<Range<Duration>, String> {
     let Some((from, to)) = text.split_once("..") else {
         let fixed = parse(text)?;
@@ -47,10 +47,10 @@ pub fn parse_range(text: &str) -> Result<Range<Duration>, String> {
     Ok(range)
 }
 
-/// Reads a rate such as `50/s`, `0.5/s` or `600/m`; the answer is per second.
+/// Parses a rate such as `50/s`, `0.5/s` or `600/m`. Returns the rate per second.
 ///
 /// # Errors
-/// The problem, and the form of a rate.
+/// A text that states the problem and the form of a rate.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let malformed = || format!("`{text}` is not a rate: a number and a time, such as `50/s` or `600/m`");
     let (number, unit) = text.split_once('/').ok_or_else(malformed)?;
@@ -68,7 +68,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     Ok(per_second)
 }
 
-/// A time as [`parse`] reads it, in the largest unit that loses nothing: 1500 ms is `1500ms`, 5000 ms is `5s`.
+/// A time in the form that [`parse`] accepts, in the largest unit that is exact: 1500 ms is `1500ms`, 5000 ms is `5s`.
 pub fn show(time: Duration) -> String {
     let ns = time.as_nanos();
     let units: [(&str, u128); 6] = [

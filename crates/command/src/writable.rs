@@ -1,4 +1,4 @@
-//! Checks whether a file can be written, before a run begins rather than when its work is done.
+//! Checks whether a file can be written. A run checks this before it begins, rather than after its work.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 use crate::screen::shown;
 use crate::temporary;
 
-/// A file cannot be written there.
+/// The error for a path at which no file can be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be written: {source}; {help}", shown::path(path))]
 pub struct NotWritable {
@@ -21,27 +21,27 @@ pub struct NotWritable {
     pub help: String,
 }
 
-/// The way in which a file will be written.
+/// How a file will be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// After its present contents.
+    /// The new content follows the present content of the file.
     Append,
-    /// As a new file that takes the place of the old one.
+    /// A new file replaces the old file.
     Replace,
 }
 
-/// Checks that the file at `path` can be written, or made where there is none. It tries to make a file instead of
-/// checking permissions: a full or read-only file system and a foreign folder each refuse in their own way.
+/// Checks that the file at `path` can be written, or created if there is no such file. The check creates another file
+/// in the same folder, because permissions alone do not show that a file system is full or read-only.
 ///
 /// # Errors
-/// [`NotWritable`], which says what to do.
+/// [`NotWritable`], which contains the remedy.
 pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
     check_listed(path, way, |_| ())
 }
 
-/// As [`check`], for a command that lists its temporary files: `list` notes the one that is about to be made. Once the
-/// file is removed, the entry is dropped; if the file could not be removed, the entry is forgotten, so that the file
-/// stays listed.
+/// As [`check`], for a command that has a list of its temporary files. `list` adds the temporary file of the check to
+/// that list, before the file is created, and returns the entry. After the file was removed, the entry is dropped. If
+/// the file cannot be removed, the entry is not dropped, so that the file stays in the list.
 ///
 /// # Errors
 /// As [`check`].
@@ -80,15 +80,15 @@ pub fn check_listed<E>(path: &Path, way: Way, list: impl FnOnce(&Path) -> E) -> 
     }
 }
 
-/// The longest chain of symbolic links, as in the kernel.
+/// The maximum length of a chain of symbolic links. The kernel has the same limit.
 const MAX_LINKS: usize = 40;
 
-/// Checks that a new file may take the place of what is at `path`, if there is something: a regular file or a link to one,
-/// but no device, pipe or socket, and no link to an open file such as `/dev/stdout`. Taking their place would break them for
-/// every other program.
+/// Checks that a new file may replace the file at `path`, if there is one. A regular file, or a link to a regular file, may
+/// be replaced. A device, a pipe, a socket, and a link to an open file such as `/dev/stdout` may not be replaced, because
+/// every other program that uses the path would then get the new file.
 ///
 /// # Errors
-/// The reason why it may not.
+/// The reason why the file may not be replaced.
 pub fn check_replaceable(path: &Path) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return Err(io::Error::other("it is not a regular file, and a new file would take its place"));
@@ -107,7 +107,7 @@ pub fn check_replaceable(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file in the folder of `path`, and removes it.
+/// Creates a file in the folder of `path`, and removes that file.
 fn try_beside<E>(path: &Path, list: impl FnOnce(&Path) -> E) -> io::Result<()> {
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.file_name().is_none() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "the path names a folder, not a file"));
@@ -115,7 +115,7 @@ fn try_beside<E>(path: &Path, list: impl FnOnce(&Path) -> E) -> io::Result<()> {
     let trial = path.with_file_name(temporary::name());
     let entry = list(&trial);
     File::create_new(&trial)?;
-    // The answer is known; whether the file system can remove the file again does not change it.
+    // A failure to remove the file does not change the result of the check.
     if fs::remove_file(&trial).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         std::mem::forget(entry);
     }

@@ -4,14 +4,14 @@
 //! in nanoseconds if its name ends in `_ns`, and in seconds if its name ends in `_s`. Without a cap, `memory_cap` is
 //! null.
 //!
-//! | member | holds |
+//! | member | contents |
 //! | --- | --- |
 //! | `run` | [the identity of the run](crate::run::identity::Identity): name, flow file, folder, parameters, inputs, host, start, version |
 //! | `throughput` | [totals over time](super::throughput::Sample): `at_s`, `retired`, `dead_lettered` |
 //! | `dead_letter_causes` | [`groups`](crate::causes::Group), the largest first, and the number of letters with `others` |
-//! | `steered` | the [changes from outside](crate::steer::facts::Change) while it ran: `at`, `at_s`, `user`, `process`, `did` |
-//! | `ran_again` | the number of dead letters that were run again while it went on |
-//! | `metrics_lost` | why the last metrics did not reach the collector of `--otlp`; null if they did, or if there is no collector |
+//! | `steered` | the [changes from outside](crate::steer::facts::Change) during the run: `at`, `at_s`, `user`, `process`, `did` |
+//! | `ran_again` | the number of dead letters that were run again during the run |
+//! | `metrics_lost` | the reason why the last metrics did not reach the collector of `--otlp`; otherwise null |
 //! | `dead_letters_file` | the path of the file of dead letters, or null |
 //! | `gathered_files` | for each stage that gathers a file, whether the file was `placed` |
 

@@ -5,7 +5,7 @@
 //! | [`frame`] | the live picture on a terminal, drawn by [`Terminal`] |
 //! | [`plain`] | a line every two seconds if there is no terminal |
 //! | [`table`] | the report as tables of text |
-//! | [`json`], [`html`] | the report as a file, written by [`report_file`]: all of a [`run_report`] |
+//! | [`json`], [`html`] | the report as a file with a whole [`run_report`], written by [`report_file`] |
 //!
 //! All these modules are pure functions from a [`Snapshot`] or a [`Report`](millstream_flow::Report) to text.
 //! [`Screen`] decides which form of progress is shown. All text is written through [`out`].

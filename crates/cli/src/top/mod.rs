@@ -1,12 +1,12 @@
 //! `millstream top` shows all runs, or one of them, on the whole terminal.
 //!
-//! | file | does |
+//! | file | purpose |
 //! | --- | --- |
-//! | [`feed`] | polls the runs on its own thread, so that a hanging run does not block the keys |
-//! | [`history`] | keeps the states of the open run |
-//! | [`view`] | holds the view and the selection, and applies keys to them |
-//! | [`draw`] | draws the picture: a pure function of the history and the view |
-//! | [`tty`] | takes the terminal, and restores it |
+//! | [`feed`] | polls the runs on a thread of its own, so that a run that does not respond does not block the keys |
+//! | [`history`] | stores the states of the open run |
+//! | [`view`] | stores the view and the selection, and applies keys to them |
+//! | [`draw`] | draws the screen: a pure function of the history and the view |
+//! | [`tty`] | sets up the terminal, and restores it |
 
 mod draw;
 mod feed;

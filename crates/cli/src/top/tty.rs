@@ -1,12 +1,12 @@
 //! The terminal. The command uses the whole screen, and restores the terminal whenever it ends or stops.
 //!
-//! | the end | restores the terminal by |
+//! | event | by which the terminal is restored |
 //! | --- | --- |
-//! | `q`, ^C (a key in raw mode) | dropping [`Tty`] |
+//! | `q`, ^C (a key in raw mode) | the drop of [`Tty`] |
 //! | SIGINT, SIGTERM, SIGHUP, SIGQUIT | a flag that [`Tty::next`] checks ten times a second |
-//! | ^Z (a key), SIGTSTP | [`Tty::suspend`], which takes it again after SIGCONT |
-//! | a panic, on any thread | a hook, before the panic is reported |
-//! | an error of the terminal | dropping [`Tty`] |
+//! | ^Z (a key), SIGTSTP | [`Tty::suspend`], which sets it up again after SIGCONT |
+//! | a panic, on any thread | a panic hook, before the panic is reported |
+//! | an error of the terminal | the drop of [`Tty`] |
 //!
 //! The command cannot restore the terminal after SIGKILL or SIGSTOP. The user can do that with `reset`.
 

@@ -1,16 +1,16 @@
 //! `millstream whatif`: predicts the numbers of a run under other settings, from the run's trace or from a live run.
 //!
-//! | file | idea |
+//! | module | purpose |
 //! | --- | --- |
-//! | `setting` | `KEY=VALUE` as a change of a replay, and the known settings |
+//! | `setting` | `KEY=VALUE` as a change to a replay, and the settings of a trace |
 //! | `answer` | the numbers of a replay |
 //! | `check` | repeats the run, to test a prediction |
-//! | `reading` | reads the file of a trace, with progress |
-//! | `live` | a live run in place of a trace |
-//! | `doubt` | whether a replay of the run reproduces the measured time, and what may be missing if not |
-//! | `search` | replays with one setting after the other: which settings help, what each value of a setting gives, and which settings reach a goal |
+//! | `reading` | reads a trace file, with progress |
+//! | `live` | uses a live run in place of a trace file |
+//! | `doubt` | whether a replay reproduces the measured time, and otherwise which effects may be missing |
+//! | `search` | replays with one setting after another: which settings help, the result of each value of a setting, and the settings that reach a goal |
 //! | `replays` | the replays of a search, with progress and a time limit |
-//! | `slope` | a second run, which shows how a stage's time depends on a resource |
+//! | `slope` | the comparison with a second run, which shows how a stage's time depends on a resource |
 //! | `page` | the answers as tables |
 
 mod answer;

@@ -1,23 +1,23 @@
-//! The account of a program: its processor time, which the kernel reports when the program is reaped, and its waits for
-//! a processor, which the kernel reports before.
+//! The account of a program: its processor time and its waits for a processor. The kernel reports the processor time
+//! when the program is reaped, and the waits only before that.
 
 use std::fs;
 use std::time::Duration;
 
 use rustix::process::Pid;
 
-/// The processor time of a program.
+/// The processor time of a program, and its waits for a processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Account {
     /// The processor time of the program and of the children that it waited for.
     pub spent: Duration,
-    /// The time for which its first thread was ready to run and had no processor.
+    /// The time during which the program's first thread was ready to run and had no processor.
     pub delayed: Duration,
 }
 
 impl Account {
-    /// The time for which the first thread of a process that has ended had no processor; zero if the kernel does not
-    /// report it.
+    /// The time during which the first thread of a process was ready to run and had no processor. The process has ended
+    /// and is not reaped. Returns zero if the kernel does not report this time.
     pub(super) fn delay_of(process: Pid) -> Duration {
         let schedule = fs::read_to_string(format!("/proc/{}/schedstat", process.as_raw_pid())).unwrap_or_default();
         let delayed = schedule.split_whitespace().nth(1).and_then(|field| field.parse().ok());
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn the_processor_time_of_a_program_is_in_its_account() {
         let mut command = std::process::Command::new("sh");
-        // Most of it is the work of a child.
+        // Most of the processor time is that of a child.
         command.args(["-c", "sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; true"]);
         let (mut group, _) = Group::spawn(&mut command).unwrap();
         group.keep_account();

@@ -1,11 +1,11 @@
 //! A program that runs in a process group of its own, and does not outlive its [`Group`].
 //!
-//! The group's number is the program's process number. Until the program is reaped, the kernel does not reuse the
-//! number, so the group is signalled only before that: a `Group` that is dropped kills the whole group, then reaps the
-//! program.
+//! The id of the group is the program's process id. The kernel does not reuse this id until the program is reaped, so
+//! the group is signalled only before that. When a `Group` is dropped, it first kills the whole group and then reaps
+//! the program.
 //!
-//! On a fiber, waiting for a program suspends the fiber. Only dropping a `Group`, which waits for a program that was
-//! just killed, blocks the thread.
+//! On a fiber, a wait for a program suspends the fiber. Only the drop of a `Group` blocks the thread, while it waits
+//! for a program that was just killed.
 
 use std::io;
 use std::mem;
@@ -23,30 +23,30 @@ use super::account::Account;
 use super::descriptors;
 use super::live;
 
-/// The number of checks that a waiter makes before it sleeps. It has often just seen the program's output end, which
-/// happens microseconds before the program ends, whereas falling asleep and being woken takes tens of microseconds.
+/// The number of checks before a waiter sleeps. Often the waiter has just seen the end of the program's output, and the
+/// program ends microseconds later. To sleep and to be woken takes tens of microseconds.
 const QUICK_LOOKS: u32 = 24;
 
-/// The longest pause between two checks of a program, where there is no pidfd.
+/// The maximum pause between two checks of a program, if there is no pidfd.
 pub const MAX_LOOK: Duration = Duration::from_millis(10);
 
-/// This side of a program's standard streams.
+/// This process's ends of a program's standard streams.
 pub type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
 
-/// A program in a process group of its own; dropped, it kills all of the group and reaps the program.
+/// A program in a process group of its own. The drop kills the whole group and reaps the program.
 pub struct Group {
     leader: Pid,
-    /// Opened when the first wait needs it.
+    /// The pidfd of the leader, opened at the first wait that needs it.
     handle: Option<OwnedFd>,
     reaped: bool,
-    /// Whether the leader's account is read before it is reaped.
+    /// Whether the leader's account is read when the leader is reaped.
     accounts: bool,
     account: Option<Account>,
 }
 
 impl Group {
-    /// Starts the command as the leader of a new group; returns the group, and this side of the pipes that were asked
-    /// for.
+    /// Starts the command as the leader of a new group. Returns the group, and this process's ends of the pipes that
+    /// the command asks for.
     pub fn spawn(command: &mut Command) -> io::Result<(Self, Pipes)> {
         descriptors::give_back(command);
         let (leader, child) = live::start(|| {
@@ -56,40 +56,40 @@ impl Group {
         Ok((Self::of(leader), (child.stdin, child.stdout, child.stderr)))
     }
 
-    /// The group of a child that leads one, and that no other code reaps.
+    /// The group of a child that leads a group. No other code may reap the child.
     pub fn of(leader: Pid) -> Self {
         Self { leader, handle: None, reaped: false, accounts: false, account: None }
     }
 
-    /// Lets the group read its leader's account of processor time before it is reaped, which costs some microseconds.
+    /// Lets the group read its leader's account when the leader is reaped, which costs some microseconds.
     pub fn keep_account(&mut self) {
         self.accounts = true;
     }
 
-    /// The leader's account, once the leader is reaped, if it was to be kept.
+    /// The leader's account after the leader is reaped, if [`keep_account`](Self::keep_account) was called.
     pub fn account(&self) -> Option<Account> {
         self.account
     }
 
-    /// Waits for the program's end, for at most `most`; returns its status if it has ended.
+    /// Waits at most `most` for the program's end. Returns the status if the program has ended.
     #[track_caller]
     pub fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
         if self.ended_within(most)? { self.reap().map(Some) } else { Ok(None) }
     }
 
-    /// Ends all of the group: sends SIGTERM, waits at most `grace` for the leader, and then sends SIGKILL.
+    /// Ends the whole group: sends SIGTERM, waits at most `grace` for the leader, and then sends SIGKILL.
     #[track_caller]
     pub fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
-        // The next steps are the same whether the leader has obeyed or cannot be watched.
+        // The next steps are the same whether the leader has ended, is still running or cannot be checked.
         let _ = self.ended_within(grace);
         self.signal(Signal::KILL);
         while matches!(self.ended_within(LOOK), Ok(false)) {}
         self.kill();
     }
 
-    /// Waits for the end of the leader, for at most `most`; returns whether it has ended. It stays unreaped, and its
-    /// number taken.
+    /// Waits at most `most` for the end of the leader. Returns whether the leader has ended. The leader is not reaped,
+    /// so its process id is not reused.
     #[track_caller]
     fn ended_within(&mut self, most: Duration) -> io::Result<bool> {
         if self.handle.is_none() {
@@ -104,7 +104,7 @@ impl Group {
         Ok(poll(&mut [PollFd::from_borrowed_fd(handle, PollFlags::IN)], Some(most))? > 0)
     }
 
-    /// A descriptor that becomes readable when the leader ends; `None` if the system has none to give.
+    /// A descriptor that becomes readable when the leader ends; `None` if the system cannot provide such a descriptor.
     pub fn handle(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
         if self.handle.is_none() {
             match pidfd_open(self.leader, PidfdFlags::empty()) {
@@ -116,7 +116,7 @@ impl Group {
         Ok(self.handle.as_ref().map(AsFd::as_fd))
     }
 
-    /// Whether the leader has ended by now; it stays unreaped.
+    /// Whether the leader has ended. The leader is not reaped.
     pub fn has_ended(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         Ok(waitid(WaitId::Pid(self.leader), options)?.is_some())
@@ -139,7 +139,7 @@ impl Group {
         }
     }
 
-    /// Waits for the leader's end and takes its status, which gives its number back.
+    /// Waits for the leader's end, reaps the leader and returns its status. The kernel may then reuse the process id.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
         // The leader stays in the list of live groups until it has ended.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -160,7 +160,7 @@ impl Group {
     }
 
     fn signal(&self, signal: Signal) {
-        // The only possible error is that no process is left.
+        // The only possible error is that the group has no process any more.
         let _ = kill_process_group(self.leader, signal);
     }
 
@@ -178,12 +178,12 @@ impl Drop for Group {
     }
 }
 
-/// Reaps a child; returns its status, and the processor time of it and of the children that it has reaped.
+/// Reaps a child. Returns the child's status, and its processor time including that of the children that it has reaped.
 fn wait4(child: Pid) -> io::Result<(ExitStatus, Duration)> {
     let mut status = 0;
-    // SAFETY: a `rusage` is plain numbers, for which zeros are valid.
+    // SAFETY: a `rusage` consists of plain numbers, for which zeros are valid.
     let mut usage: libc::rusage = unsafe { mem::zeroed() };
-    // SAFETY: both pointers are to values of this frame, which the call may write to.
+    // SAFETY: both pointers point to local variables, which the call may write.
     if unsafe { libc::wait4(child.as_raw_pid(), &raw mut status, 0, &raw mut usage) } < 0 {
         return Err(io::Error::last_os_error());
     }

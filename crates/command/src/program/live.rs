@@ -1,7 +1,8 @@
-//! The groups whose leaders are not reaped yet, so that a run that gives up on its units leaves no program behind.
+//! The groups whose leaders are not reaped yet. With this list, a run that gives up on its units leaves no program
+//! behind.
 //!
-//! A worker ends its program itself, with a moment's grace, when its unit runs out of time or the flow is abandoned. A
-//! run that ends while a worker is doing so, or before the worker has noticed, calls [`end`].
+//! When a unit's time limit passes or the flow is abandoned, the worker ends its program itself, with a short grace
+//! period. If the run ends before all workers have done so, it calls [`end`].
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,28 +13,29 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, RawPid, Signal, kill_process_group};
 
-/// Whether the start of programs is refused from now on.
+/// Whether programs can no longer be started.
 static OVER: AtomicBool = AtomicBool::new(false);
 
-/// Shared while a program is started, so that a thread that ends all programs waits until this one is listed.
+/// Locked for reading while a program is started, so that a thread that ends all programs waits until the new program
+/// is in the list.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// The maximum wait for a start. The start of a program on a file system that hangs, or in a folder on one, neither
-/// succeeds nor fails.
+/// The maximum wait for programs that are being started. On a file system that does not respond, the start of a program
+/// neither succeeds nor fails.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The leaders' numbers. Each number is removed before its leader is reaped, so the kernel has given none of them to
-/// another process.
+/// The leaders' process ids. Each id is removed before its leader is reaped, so no id in the list belongs to another
+/// process.
 static LEADERS: Mutex<BTreeSet<RawPid>> = Mutex::new(BTreeSet::new());
 
 fn leaders() -> MutexGuard<'static, BTreeSet<RawPid>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a program that leads a group, and lists it.
+/// Starts a program that leads a group, and adds it to the list.
 pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Result<(Pid, T)> {
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
-    // Relaxed: the thread that sets it takes this lock before it looks at the list.
+    // Relaxed: the thread that sets `OVER` then locks `STARTING` for writing, and reads the list once more after that.
     if OVER.load(Ordering::Relaxed) {
         return Err(io::Error::other("the run is over"));
     }
@@ -42,12 +44,12 @@ pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Resu
     Ok((leader, rest))
 }
 
-/// The leader has ended and is about to be reaped.
+/// Removes a leader that has ended and is about to be reaped from the list.
 pub(super) fn forget(leader: Pid) {
     leaders().remove(&leader.as_raw_pid());
 }
 
-/// Kills all groups that live; no more are started.
+/// Kills all groups in the list, and prevents the start of others.
 pub fn end() {
     OVER.store(true, Ordering::Relaxed);
     kill_all();
@@ -62,7 +64,7 @@ pub fn end() {
 }
 
 fn kill_all() {
-    // The list stays locked meanwhile, so that no number is reused.
+    // The list stays locked meanwhile, so no leader is reaped and no process id is reused.
     for leader in leaders().iter().filter_map(|leader| Pid::from_raw(*leader)) {
         let _ = kill_process_group(leader, Signal::KILL);
     }

@@ -1,4 +1,5 @@
-//! Programs that a command starts: found, run in a group of their own, listened to, and ended with the command.
+//! Programs that a command starts: finds them, runs each in a process group of its own, reads their outputs, and ends
+//! them with the command.
 
 mod account;
 pub mod descriptors;
@@ -17,8 +18,8 @@ pub use self::search::find;
 pub use self::status::how;
 pub use self::tail::{STDERR_TAIL, Tail};
 
-/// Pause between SIGTERM and SIGKILL.
+/// The pause between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// The pause between two checks of whether the output of a silent program is still wanted.
+/// While a program writes nothing, the pause between two checks whether its output is still needed.
 pub const LOOK: Duration = Duration::from_millis(100);

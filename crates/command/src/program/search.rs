@@ -1,18 +1,19 @@
-//! Finding a program on the search path.
+//! Finds a program on the search path.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use rustix::fs::{Access, access};
 
-/// The first executable regular file of this name in the folders of `search`, the value of `PATH`.
+/// The first executable regular file with this name in the folders of `search`, which is the value of `PATH`.
 pub fn find(name: &OsStr, search: Option<&OsStr>) -> Option<PathBuf> {
-    // These are the folders that `execvp` searches when there is no PATH.
+    // Without `PATH`, `execvp` searches these folders.
     let search = search.unwrap_or(OsStr::new("/bin:/usr/bin"));
     std::env::split_paths(search)
         .map(|folder| folder.join(name))
         .filter(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
-        // A relative folder of the path would name another file once the program runs in a folder of its own.
+        // The path is made absolute, because the program may run in another folder, in which a relative path would name
+        // another file.
         .find_map(|path| std::path::absolute(path).ok())
 }
 

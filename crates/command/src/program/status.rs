@@ -3,8 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// The end of a program, as the rest of a sentence about it: `exited with status 2`, `was killed by SIGKILL (signal
-/// 9)`.
+/// The end of a program, as the predicate of a sentence: `exited with status 2`, `was killed by SIGKILL (signal 9)`.
 pub fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),

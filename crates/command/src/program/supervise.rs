@@ -1,21 +1,22 @@
-//! No program outlives its run, not even a run that is killed.
+//! Ends the programs of a run that is killed, so that no program outlives its run.
 //!
-//! A run that ends by itself or by an interrupt ends its programs. One that is killed (`kill -9`, a machine out of
-//! memory) cannot. So a run that starts programs first starts a *supervisor*: a process in a session of its own that
-//! waits for the end of a pipe. The run holds the other end, and the kernel closes it however the run ends. Unless the
-//! run has said goodbye, the supervisor then ends every process that bears the run's mark: SIGTERM, and half a second
-//! later SIGKILL.
+//! A run that completes or is interrupted ends its programs itself. A run that is killed (`kill -9`, a machine out of
+//! memory) cannot do that. So a run that starts programs first starts a *supervisor*: a process in a session of its own
+//! that reads from a pipe until the pipe is closed. The run has the other end of the pipe, and the kernel closes that
+//! end when the run ends for any reason. If the run has not written a goodbye to the pipe before, the supervisor ends
+//! every process with the run's mark: it sends SIGTERM and, half a second later, SIGKILL.
 //!
-//! The mark is an environment variable with a value that no other run has. Children and grandchildren inherit it, and
-//! they have it from their first instruction on: there is no list to keep, no gap between a program's start and its
-//! entry in the list, and no process number that may have been reused meanwhile. A process in the group of a marked
-//! process ends with it.
+//! The mark is an environment variable with a value that no other run has. Children and grandchildren inherit the mark
+//! and have it from their first instruction on. A list of process ids would have gaps: a program that was just started
+//! is not in the list yet, and the kernel may reuse an id. Other processes in the group of a marked process are also
+//! ended.
 //!
-//! The kernel's own means, `PR_SET_PDEATHSIG`, reaches the program alone and not its children. It also has to be set in
-//! the new process after a `fork`, which copies page tables; here programs are started without a `fork`.
+//! The kernel's own mechanism, `PR_SET_PDEATHSIG`, affects only the program and not the program's children. In
+//! addition, it must be set in the new process after a `fork`, which copies page tables. Here programs are usually
+//! started without a `fork`.
 //!
-//! Some processes are not followed: those that have left the session (`setsid`, a daemon), a program whose whole group
-//! has cleared its environment (`env -i`), and those of another user.
+//! The supervisor does not find processes that have left the session (`setsid`, a daemon), processes of another user,
+//! and a group in which every process has cleared its environment (`env -i`).
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -33,23 +34,24 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_s
 use super::GRACE;
 use crate::temporary::token;
 
-/// The environment variable of the programs that a run starts.
+/// The name of the environment variable that marks the programs of a run.
 pub const MARK: &str = "MILLSTREAM_MARK";
 
-/// The supervisor's name in lists of processes: `killall millstream` must not end it.
+/// The supervisor's name in lists of processes. It differs from `millstream`, so that `killall millstream` does not end
+/// the supervisor.
 const NAME: &std::ffi::CStr = c"flow-supervisor";
 
 /// The pause between two searches for remaining processes.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The time for which processes are searched after SIGKILL; one that a driver holds up may never end.
+/// The maximum time of the search after SIGKILL. A process that is blocked in a driver may never end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The time for which a run waits for its supervisor to exit.
+/// How long a run waits for its supervisor to exit.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// The number of consecutive searches that must find nothing: a process that is being started has its mark a moment
-/// later.
+/// The number of consecutive searches that must find no process. One search is not enough, because a process that is
+/// being started gets its mark a moment later.
 const MIN_CLEAN_SEARCHES: u32 = 3;
 
 /// The mark of this process's programs.
@@ -58,7 +60,8 @@ pub fn mark() -> &'static str {
     OWN.get_or_init(|| format!("{}-{}", std::process::id(), token()))
 }
 
-/// The run's side of its supervisor. Dropped without [`dismiss`](Self::dismiss), it lets the supervisor do its work.
+/// The run's handle of its supervisor. If this is dropped without [`dismiss`](Self::dismiss), the supervisor ends the
+/// run's programs.
 #[derive(Debug)]
 pub struct Supervisor {
     process: Child,
@@ -68,7 +71,7 @@ impl Supervisor {
     /// Starts a supervisor for the programs of this process.
     ///
     /// # Errors
-    /// The system gives no process or no pipe.
+    /// The system refuses a process or a pipe.
     pub fn start() -> io::Result<Self> {
         let process = Command::new("/proc/self/exe")
             .arg0(NAME.to_string_lossy().as_ref())
@@ -82,7 +85,8 @@ impl Supervisor {
         Ok(Self { process })
     }
 
-    /// Does `work`, with a supervisor for the programs that it starts. Calls `say` if the supervisor cannot be started.
+    /// Calls `work`, with a supervisor for the programs that `work` starts. Calls `say` if the supervisor cannot be
+    /// started.
     pub fn around<T>(say: impl FnOnce(&str), work: impl FnOnce() -> T) -> T {
         let supervisor = Self::start().inspect_err(|error| say(&unsupervised(error))).ok();
         let outcome = work();
@@ -92,10 +96,11 @@ impl Supervisor {
         outcome
     }
 
-    /// Dismisses the supervisor: no program is left. Waits for its exit, but only for a moment, as it may be stopped.
+    /// Tells the supervisor that no program is left, so it need not end any. Waits only briefly for the supervisor's
+    /// exit, because the supervisor may be stopped.
     pub fn dismiss(mut self) {
         if let Some(mut pipe) = self.process.stdin.take() {
-            // A supervisor that has been killed needs no goodbye.
+            // The write fails if the supervisor was killed. Then no goodbye is needed.
             let _ = pipe.write_all(b"\n");
         }
         let asked = Instant::now();
@@ -105,16 +110,16 @@ impl Supervisor {
     }
 }
 
-/// The consequence of the missing supervisor for the user.
+/// A message for the user: what a missing supervisor means.
 pub fn unsupervised(error: &io::Error) -> String {
     format!("if this process is killed, its programs go on: no supervisor: {error}")
 }
 
-/// `millstream supervise MARK`: the supervisor's side.
+/// `millstream supervise MARK`: the work of the supervisor.
 pub fn supervise(mark: &str) -> ExitCode {
     close_inherited();
     let own = Place::of("self");
-    // Neither the terminal's keys nor its end reach another session.
+    // In a session of its own, the supervisor gets no signals from the terminal.
     let _ = setsid();
     let _ = rustix::thread::set_name(NAME);
     let mut goodbye = Vec::new();
@@ -125,18 +130,19 @@ pub fn supervise(mark: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Closes the descriptors that the run itself inherited, such as the lock of a script, which must not be held for
-/// longer than the run.
+/// Closes the descriptors that the run had inherited. Such a descriptor may be the lock of a script, which must be
+/// released when the run ends.
 fn close_inherited() {
-    // SAFETY: no code of this process has opened a descriptor yet, so none from 3 on has an owner here.
+    // SAFETY: no code of this process has opened a descriptor yet, so no descriptor from 3 on has an owner in this
+    // process.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
 }
 
 /// A run that has been killed.
 struct Run {
-    /// The mark as it stands in an environment.
+    /// The mark as it is in an environment: `NAME=VALUE`.
     mark: String,
-    /// The session of its programs, and the group of the run itself, to which no program belongs.
+    /// The session of the run's programs, and the group of the run itself, to which no program belongs.
     own: Place,
 }
 
@@ -154,12 +160,12 @@ impl Run {
         }
     }
 
-    /// Signals the processes that are left of the run; returns whether there were any.
+    /// Signals all remaining processes of the run. Returns whether there were any.
     fn signal(&self, signal: Signal) -> bool {
         let found = self.processes();
         for process in &found {
-            // The descriptor stays with one process; reading the process again tells whether it is the one that was
-            // found.
+            // The process may have ended meanwhile, and its id may have been reused. A pidfd always refers to the same
+            // process. So the process is read again after its pidfd was opened, and must be the same as before.
             let handle = pidfd_open(process.pid, PidfdFlags::empty());
             if Process::read(process.pid, &self.mark).as_ref() != Some(process) {
                 continue;
@@ -174,7 +180,7 @@ impl Run {
         !found.is_empty()
     }
 
-    /// The marked processes of the run's session, and those in their groups.
+    /// The marked processes of the run's session, and all processes in their groups.
     fn processes(&self) -> Vec<Process> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let mut found: Vec<Process> = entries
@@ -192,8 +198,8 @@ impl Run {
     }
 }
 
-/// The group and the session of a process. A group or session of a parent namespace has the number 0 here, as in a
-/// container that has been entered from outside.
+/// The group and the session of a process. The number 0 means a group or session of a parent namespace, for example if
+/// the process has entered a container from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     group: u32,
@@ -201,10 +207,11 @@ struct Place {
 }
 
 impl Place {
-    /// The place of a process, a number or `self`; `None` if the process has ended.
+    /// The group and the session of a process, which is given by its id or as `self`; `None` if the process has ended.
     fn of(process: impl Display) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name in parentheses can hold anything; after it come state, parent, group and session.
+        // The name in parentheses can contain any characters. It is followed by the state, the parent, the group and
+        // the session.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         if matches!(fields.next()?, "Z" | "X") {
             return None;
@@ -215,7 +222,7 @@ impl Place {
     }
 }
 
-/// A process as `/proc` shows it.
+/// The data about a process in `/proc`.
 #[derive(Debug, PartialEq, Eq)]
 struct Process {
     pid: Pid,
@@ -224,11 +231,11 @@ struct Process {
 }
 
 impl Process {
-    /// Reads the process; `None` if it has ended.
+    /// Reads the data about the process; `None` if it has ended.
     fn read(pid: Pid, mark: &str) -> Option<Self> {
         let number = pid.as_raw_nonzero();
         let place = Place::of(number)?;
-        // Another user's environment cannot be read.
+        // The environment of another user's process cannot be read.
         let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
         let marked = environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
         Some(Self { pid, place, marked })
@@ -244,7 +251,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").env(MARK, "test").process_group(0).spawn().unwrap();
         let pid = Pid::from_child(&child);
         let read = || Process::read(pid, &format!("{MARK}=test")).unwrap();
-        // The environment is the child's own from its `exec` on.
+        // Before its `exec`, the child still has the environment of this process.
         while !read().marked {
             thread::yield_now();
         }

@@ -1,4 +1,4 @@
-//! The end of a program's standard error.
+//! The last bytes of a program's standard error.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
-/// Bytes of standard error that a message shows.
+/// The maximum number of bytes of standard error that a message shows.
 pub const STDERR_TAIL: usize = 4 << 10;
 
 /// The last bytes of a stream.
@@ -18,17 +18,18 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The last of these bytes.
+    /// The last bytes of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let cut = bytes.len() > STDERR_TAIL;
         Self { bytes: bytes[bytes.len().saturating_sub(STDERR_TAIL)..].to_vec(), cut }
     }
 
-    /// Reads the pending bytes, at most as many as a pipe of the usual size holds; returns whether more can come.
+    /// Reads the available bytes, at most 64 KiB, which is the usual size of a pipe. Returns whether more bytes may
+    /// follow.
     ///
     /// # Errors
-    /// Those of the stream.
+    /// The errors of the stream.
     pub fn read(&mut self, from: impl AsFd) -> io::Result<bool> {
         let mut room = [MaybeUninit::uninit(); 1 << 16];
         let said = match rustix::io::read(from, &mut room) {
@@ -47,7 +48,7 @@ impl Tail {
 }
 
 impl fmt::Display for Tail {
-    /// Nothing, or the rest of a message: `; standard error: …`.
+    /// The end of a message, `; standard error: …`; nothing if there are no bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.bytes.trim_ascii();
         if text.is_empty() {

@@ -1,4 +1,4 @@
-//! A problem in a text, shown with carets below its places.
+//! Shows a problem in a text, with carets below the places that it concerns.
 //!
 //! ```
 //! use millstream_command::screen::caret::{Problem, Severity, Source};
@@ -34,51 +34,53 @@ use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origi
 use super::look::Look;
 use super::shown;
 
-/// The maximum length, in bytes, of a line that is shown; a place in a longer one is given by its numbers alone.
+/// The maximum length in bytes of a line that is shown. For a place in a longer line, only the numbers of the line and
+/// the column are shown.
 const MAX_LINE: usize = 4 << 10;
 
-/// The effect of a problem on the use of the text.
+/// Whether a text with the problem is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The text is refused.
     Error,
-    /// The text is used nevertheless.
+    /// The text is used in spite of the problem.
     Warning,
 }
 
-/// One thing that is wrong with a text. Its strings may hold anything: characters that would steer a terminal are shown
-/// by number.
+/// A problem in a text. The strings may contain any characters: those that would control a terminal are shown by their
+/// numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem<'a> {
-    /// The effect on the use of the text.
+    /// Whether the text is used.
     pub severity: Severity,
-    /// The mistake: what was expected, and what was found.
+    /// The problem: what was expected, and what was found.
     pub message: &'a str,
     /// The remedy.
     pub help: Option<&'a str>,
-    /// Places in the text, as ranges of bytes that start and end between characters, each with a word on what it is;
-    /// the first is the main one. A place beyond the text is shown at the last character that is not white space; of a
-    /// place in several lines, the first line is shown.
+    /// Places in the text, each with a label. A place is a range of bytes that starts and ends between characters. The
+    /// first place is the main one. A place after the end of the text is shown at the last character that is not white
+    /// space. If a place has several lines, only the first line is shown.
     pub labels: &'a [(Range<usize>, String)],
 }
 
-/// A text that problems point into, prepared once for all of them.
+/// A text with problems. It is prepared once for all problems.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
     name: Cow<'a, str>,
     text: &'a str,
     shown: String,
-    /// The places where the shown text grows longer than the text: after which byte, and by how many bytes in all.
+    /// The shown text may be longer than the text. Each entry is the offset of a character that is shown longer, and
+    /// the difference in length up to and including that character.
     growth: Vec<(usize, usize)>,
 }
 
 impl<'a> Source<'a> {
-    /// The text, with the name that is shown above it, such as a path. Takes O(length) time and memory.
+    /// Prepares a text. `name` is shown above it, and may be a path. Takes O(length) time and memory.
     pub fn new(name: &'a str, text: &'a str) -> Self {
         let (mut visible, mut growth) = (String::with_capacity(text.len()), Vec::new());
         for (at, c) in text.char_indices() {
             match c {
-                // This is part of a line end.
+                // Before a newline, a carriage return is part of the line end.
                 '\r' if text[at..].starts_with("\r\n") => visible.push(' '),
                 c => visible.push_str(&shown::lines(c.encode_utf8(&mut [0; 4]))),
             }
@@ -90,7 +92,7 @@ impl<'a> Source<'a> {
         Self { name: shown::line(name), text, shown: visible, growth }
     }
 
-    /// The problem as lines for a terminal like `look`; takes O(length of the text) time.
+    /// The problem as lines for a terminal with the properties `look`. Takes O(length of the text) time.
     ///
     /// # Panics
     /// A place within the text starts or ends inside a character.
@@ -111,7 +113,7 @@ impl<'a> Source<'a> {
         page
     }
 
-    /// The lines with the places, and the numbers of places in lines too long to show.
+    /// The lines with the places. For a place in a line that is too long, only its numbers.
     fn places<'p>(&'p self, labels: &'p [(Range<usize>, String)]) -> Vec<Element<'p>> {
         if labels.is_empty() {
             return Vec::new();
@@ -143,18 +145,18 @@ impl<'a> Source<'a> {
         elements
     }
 
-    /// The last character that is no space.
+    /// The offset of the last character that is not white space.
     fn last(&self) -> usize {
         self.text.trim_end().char_indices().next_back().map_or(0, |(at, _)| at)
     }
 
-    /// The place in the shown text that belongs to a place in the text.
+    /// The offset in the shown text for an offset in the text.
     fn moved(&self, place: usize) -> usize {
         let behind = self.growth.partition_point(|(at, _)| *at < place);
         place + behind.checked_sub(1).map_or(0, |last| self.growth[last].1)
     }
 
-    /// The lines before and after the line of a place in the shown text, except blank lines and long ones.
+    /// The lines before and after the line that contains this offset of the shown text, except blank and long lines.
     fn around(&self, place: usize) -> Vec<Annotation<'_>> {
         let line = line_at(&self.shown, place);
         let before = line.start.checked_sub(1).map(|end| line_at(&self.shown, end));
@@ -165,7 +167,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The line around a place, without its end.
+/// The range of the line that contains an offset, without the line end.
 fn line_at(text: &str, place: usize) -> Range<usize> {
     let start = text[..place].rfind('\n').map_or(0, |newline| newline + 1);
     start..text[place..].find('\n').map_or(text.len(), |newline| place + newline)

@@ -3,7 +3,7 @@
 use super::look::{Look, Paint};
 use super::{shown, text};
 
-/// Collects pieces of text, coloured or not, and cuts what does not fit.
+/// Collects pieces of text, with or without colours, and cuts the text that does not fit.
 #[derive(Debug)]
 pub struct Line {
     text: String,
@@ -12,12 +12,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// An empty line of at most `columns`.
+    /// An empty line with room for `columns` columns.
     pub fn new(columns: usize, look: Look) -> Self {
         Self { text: String::new(), room: columns, look }
     }
 
-    /// Adds text; what is wider than the room that is left is cut.
+    /// Adds text. Text that does not fit into the remaining room is cut.
     pub fn add(&mut self, paint: Option<Paint>, text: &str) -> &mut Self {
         // Hidden characters are replaced before the text is measured.
         let text = shown::line(text);
@@ -31,8 +31,8 @@ impl Line {
         self
     }
 
-    /// Adds a part after a separator, or nothing if it does not fit as a whole. The first part of a line is cut
-    /// instead.
+    /// Adds a separator and a part, or nothing if the whole part does not fit. The first part of a line has no
+    /// separator, and is cut if it does not fit.
     pub fn part(&mut self, paint: Option<Paint>, text: &str) -> &mut Self {
         if self.text.is_empty() {
             return self.add(paint, text);
@@ -44,7 +44,7 @@ impl Line {
         self
     }
 
-    /// Adds a bar filled up to `share`, or nothing if it does not fit as a whole.
+    /// Adds a bar that is filled up to `share`, or nothing if the whole bar does not fit.
     pub fn bar(&mut self, share: f64, columns: usize) -> &mut Self {
         if columns <= self.room {
             self.room -= columns;
@@ -53,7 +53,7 @@ impl Line {
         self
     }
 
-    /// The line.
+    /// The finished line.
     pub fn done(self) -> String {
         self.text
     }

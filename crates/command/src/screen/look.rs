@@ -1,28 +1,28 @@
-//! The capabilities of the terminal or file that output goes to: size, colours, characters beyond ASCII.
+//! The capabilities of the terminal or file to which output goes: size, colours, and characters beyond ASCII.
 
 use std::env;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
-/// Ways to set text off.
+/// Styles of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paint {
     /// A heading or a name.
     Strong,
     /// Text that a reader may skip.
     Faint,
-    /// Good news.
+    /// Text about a success.
     Good,
     /// Text that needs attention.
     Bad,
 }
 
-/// The capabilities of a terminal (or a file).
+/// The capabilities of a terminal or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Columns of a line.
+    /// The number of columns in a line.
     pub columns: usize,
-    /// Lines that can be seen at once.
+    /// The number of lines that can be seen at once.
     pub rows: usize,
     /// Whether text may be coloured.
     pub color: bool,
@@ -31,18 +31,18 @@ pub struct Look {
 }
 
 impl Look {
-    /// A plain text file of 100 columns: no colours, UTF-8.
+    /// A plain text file with 100 columns, without colours, in UTF-8.
     pub const FILE: Self = Self { columns: 100, rows: usize::MAX, color: false, unicode: true };
 
-    /// The stream's terminal as it is now; `None` if the stream is no terminal, or one that can only print
-    /// (`TERM=dumb`).
+    /// The current capabilities of the stream's terminal; `None` if the stream is not a terminal, or if the terminal
+    /// can only print (`TERM=dumb`).
     fn of_terminal(stream: &(impl IsTerminal + AsFd)) -> Option<Self> {
         let term = env::var_os("TERM").unwrap_or_default();
         if !stream.is_terminal() || term.is_empty() || term == "dumb" {
             return None;
         }
         let size = rustix::termios::tcgetwinsize(stream).ok();
-        // A terminal that does not know its size (a serial line) says 0 × 0.
+        // A terminal that does not know its size, such as a serial line, reports 0 × 0.
         let known = |n: u16, otherwise: usize| if n == 0 { otherwise } else { usize::from(n) };
         Some(Self {
             columns: size.map_or(80, |s| known(s.ws_col, 80)),
@@ -52,19 +52,19 @@ impl Look {
         })
     }
 
-    /// Standard error, if it is a terminal.
+    /// The capabilities of standard error, if it is a terminal.
     #[expect(clippy::disallowed_methods, reason = "nothing is written")]
     pub fn of_stderr() -> Option<Self> {
         Self::of_terminal(&io::stderr())
     }
 
-    /// Standard output, if it is a terminal.
+    /// The capabilities of standard output, if it is a terminal.
     #[expect(clippy::disallowed_methods, reason = "nothing is written")]
     pub fn of_stdout() -> Option<Self> {
         Self::of_terminal(&io::stdout())
     }
 
-    /// The text in a colour, or unchanged where colours are not allowed.
+    /// The text in a colour, or unchanged if colours are not allowed.
     pub fn paint(self, paint: Paint, text: &str) -> String {
         if !self.color || text.is_empty() {
             return text.to_owned();
@@ -78,7 +78,7 @@ impl Look {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// A bar of `columns` characters, filled up to a share of 0 to 1.
+    /// A bar of `columns` characters. `share` is the filled part, from 0 to 1.
     pub fn bar(self, share: f64, columns: usize) -> String {
         let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
         if !self.unicode {
@@ -92,14 +92,15 @@ impl Look {
         format!("{}{part}{}", "█".repeat(full), self.paint(Paint::Faint, &"·".repeat(empty)))
     }
 
-    /// The separator of two parts of a line.
+    /// The separator between two parts of a line.
     pub fn separator(self) -> &'static str {
         if self.unicode { " · " } else { ", " }
     }
 }
 
-/// Whether the locale (the values of `LC_ALL`, `LC_CTYPE` and `LANG`, the first that is set counts) admits UTF-8.
-/// Without any setting, UTF-8 is assumed: terminals without it have become rare, unset locales have not.
+/// Whether the locale uses UTF-8. `settings` are the values of `LC_ALL`, `LC_CTYPE` and `LANG`; the first that is set
+/// determines the locale. If none is set, UTF-8 is assumed, because unset locales are common and terminals without
+/// UTF-8 are rare.
 fn speaks_unicode(settings: [Option<String>; 3]) -> bool {
     let Some(locale) = settings.into_iter().flatten().find(|v| !v.is_empty()) else { return true };
     let locale = locale.to_ascii_lowercase();

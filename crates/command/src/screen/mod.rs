@@ -1,15 +1,15 @@
 //! The output of a command.
 //!
-//! | module | holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`out`] | the only way to standard output and error |
-//! | [`shown`] | text that is not the program's own, made visible |
-//! | [`text`] | numbers, bytes and times as text; text in columns |
+//! | [`out`] | the functions that write to standard output and error |
+//! | [`shown`] | hidden characters in text from elsewhere, made visible |
+//! | [`text`] | the formats of numbers, bytes and times; text in columns |
 //! | [`look`] | the size, colours and characters of a terminal |
-//! | [`line`](mod@line) | a line that is never too wide |
-//! | [`terminal`] | lines that are drawn again in their place |
-//! | [`caret`] | a problem in a text, with carets below its places |
-//! | [`xml`] | text inside XML and HTML |
+//! | [`line`](mod@line) | a line that is never wider than its screen |
+//! | [`terminal`] | a block of lines that is redrawn in place |
+//! | [`caret`] | a problem in a text, shown with carets |
+//! | [`xml`] | text that is safe in XML and HTML |
 
 pub mod caret;
 pub mod line;

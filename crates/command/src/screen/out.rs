@@ -1,8 +1,7 @@
-//! The only way to standard output and standard error.
+//! The only module that writes to standard output and standard error.
 //!
-//! Whatever a text contains (names, arguments, messages of other processes), a terminal or a log receives only visible
-//! characters, line ends and colours: see [`shown`]. The output of stages belongs to the stages, and does not pass
-//! through here.
+//! A text may contain names, arguments and messages of other processes. A terminal or a log receives only visible
+//! characters, line ends and colours (see [`shown`]). The output of stages is not written by this module.
 
 use std::fmt;
 use std::fs::File;
@@ -13,7 +12,7 @@ use std::thread;
 
 use super::shown;
 
-/// Writes a message to standard error, as one line. A failure is ignored, since it could not be reported anywhere.
+/// Writes a message to standard error, as one line. A failure is ignored, because it could not be reported anywhere.
 pub fn complain(message: impl fmt::Display) {
     let _ = try_complain(message);
 }
@@ -21,12 +20,12 @@ pub fn complain(message: impl fmt::Display) {
 /// Writes a message to standard error, as one line.
 ///
 /// # Errors
-/// Those of the stream.
+/// The errors of the stream.
 pub fn try_complain(message: impl fmt::Display) -> io::Result<()> {
     to_stderr(&format!("{}\n", shown::line(&message.to_string())))
 }
 
-/// Writes lines to standard error, the last with a line end.
+/// Writes lines to standard error. The last line also gets a line end.
 pub fn complain_page(page: &str) {
     let _ = to_stderr(&format!("{}\n", shown::page(page.trim_end())));
 }
@@ -34,7 +33,7 @@ pub fn complain_page(page: &str) {
 /// Prints lines to standard output.
 ///
 /// # Errors
-/// Those of the stream, except that a reader that has gone away is no error.
+/// The errors of the stream. It is not an error if the reader has closed the stream.
 pub fn print(page: &str) -> io::Result<()> {
     print_with(|out| out.write_all(page.as_bytes()))
 }
@@ -45,7 +44,7 @@ pub fn print(page: &str) -> io::Result<()> {
 /// See [`print()`].
 #[expect(clippy::disallowed_methods, reason = "the only place that writes")]
 pub fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // `io::stdout` would report a write to a closed stream as done.
+    // `io::stdout` would report success for a write to a closed descriptor.
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut out = Page(io::BufWriter::new(stdout));
     match write(&mut out).and_then(|()| out.flush()) {
@@ -59,7 +58,8 @@ fn to_stderr(text: &str) -> io::Result<()> {
     io::stderr().write_all(text.as_bytes())
 }
 
-/// Shows the text that is written to it. Each piece must consist of whole characters, as `write!` produces them.
+/// A writer that makes text visible before it writes it. Each piece must consist of whole characters, as those from
+/// `write!` do.
 struct Page<W>(W);
 
 impl<W: Write> Write for Page<W> {
@@ -73,7 +73,8 @@ impl<W: Write> Write for Page<W> {
     }
 }
 
-/// Makes panics, too, print their messages through this module: they may quote names and other processes.
+/// Makes panics print their messages through this module, because such a message may quote names and messages of other
+/// processes.
 pub fn show_panics() {
     panic::set_hook(Box::new(|panic| complain_page(&told(panic))));
 }

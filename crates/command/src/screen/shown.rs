@@ -1,27 +1,27 @@
-//! The display of text that is not the program's own: names, arguments, contents of files, messages of other programs.
+//! Makes text from elsewhere visible: names, arguments, contents of files, messages of other programs.
 //!
-//! A terminal obeys some characters instead of showing them; others are invisible, or reorder the text around them. All
-//! of these are called *hidden*, and are shown by their number: `\u{9b}`.
+//! Some characters control a terminal and are not shown; others are invisible, or reorder the text around them. All
+//! these characters are called *hidden*, and are shown by their numbers: `\u{9b}`.
 //!
 //! | text | shown by |
 //! | --- | --- |
 //! | a name or another piece of a line | [`printable`] |
-//! | a path | [`path`]: as a shell reads it |
-//! | a whole message, which has pieces of unknown origin in it | [`line`](fn@line) |
+//! | a path | [`path`]: in the form in which a shell reads it |
+//! | a whole message with pieces of unknown origin | [`line`](fn@line) |
 //! | several lines | [`lines`] |
-//! | a page of lines, painted or not | [`page`] |
+//! | lines that may have colours | [`page`] |
 //! | JSON | [`json`] |
 //!
-//! Everything that the command prints passes through [`line`](fn@line) or [`page`] in [`out`](super::out), whether or
-//! not its pieces were converted before.
+//! All text that the command prints passes through [`line`](fn@line) or [`page`] in [`out`](super::out), even if its
+//! pieces were converted before.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether the character steers a terminal, is invisible, or reorders the text around it. Joiners and variation
-/// selectors of the basic plane are none of these: scripts and emoji need them.
+/// Whether the character controls a terminal, is invisible, or reorders the text around it. Joiners and variation
+/// selectors of the basic plane do not count, because scripts and emoji need them.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -31,23 +31,23 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with each hidden character as `\u{…}`. The backslash of a text that looks like this from the start becomes
-/// `\u{5c}`, so that no two texts are shown alike.
+/// The text with each hidden character as `\u{…}`. If the text itself already contains such a sequence, the backslash
+/// becomes `\u{5c}`, so that two different texts are always shown differently.
 pub fn printable(text: &str) -> Cow<'_, str> {
     replaced(text, |c, rest| is_hidden(c) || c == '\\' && rest.starts_with("u{"), by_number)
 }
 
-/// A message as one line. Pieces that were shown before stay as they are.
+/// A message as one line. Pieces that were converted before stay as they are.
 pub fn line(text: &str) -> Cow<'_, str> {
     replaced(text, |c, _| is_hidden(c), by_number)
 }
 
-/// Lines as they are, with their tabs; everything else that is hidden is shown.
+/// Lines with their tabs and line ends. All other hidden characters are shown by their numbers.
 pub fn lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c, _| is_hidden(c) && c != '\n' && c != '\t', by_number)
 }
 
-/// Lines as they are, with their tabs and their colours; everything else that is hidden is shown.
+/// Lines with their tabs, line ends and colours. All other hidden characters are shown by their numbers.
 pub fn page(text: &str) -> Cow<'_, str> {
     let mut of_colour = 0;
     let is_wanted = |c, rest: &str| {
@@ -61,8 +61,8 @@ pub fn page(text: &str) -> Cow<'_, str> {
     replaced(text, is_wanted, by_number)
 }
 
-/// JSON that means the same and has no hidden character in it. Outside strings, the only hidden characters of `text`
-/// are line ends.
+/// JSON with the same meaning and without hidden characters in its strings. Outside strings, the only hidden characters
+/// of `text` are line ends.
 pub fn json(text: &str) -> Cow<'_, str> {
     replaced(
         text,
@@ -79,7 +79,8 @@ fn by_number(out: &mut String, c: char) {
     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
 }
 
-/// The text in which `write` replaces each character that `is_wanted` selects; `is_wanted` also gets the text after it.
+/// The text in which `write` replaces each character that `is_wanted` selects. `is_wanted` also gets the text after the
+/// character.
 fn replaced(
     text: &str,
     mut is_wanted: impl FnMut(char, &str) -> bool,
@@ -105,8 +106,8 @@ fn replaced(
     Cow::Owned(out)
 }
 
-/// The number of characters after the escape in a sequence that sets a colour or a weight; `rest` is the text after the
-/// escape. `None` if it is no such sequence.
+/// The length of a sequence that sets a colour or a weight, without the escape character; `None` if there is no such
+/// sequence. `rest` is the text after the escape character.
 fn colour(rest: &str) -> Option<usize> {
     const MAX_NUMBERS: usize = 24;
     let numbers = rest.strip_prefix('[')?;
@@ -114,7 +115,7 @@ fn colour(rest: &str) -> Option<usize> {
     (numbers.as_bytes()[end] == b'm' && end <= MAX_NUMBERS).then_some(end + 2)
 }
 
-/// The path as it is, or, if it could not be read or copied that way, quoted for a shell: `$'caf\xe9'`.
+/// The path as it is. If a reader could not read or copy it, the path is quoted for a shell: `$'caf\xe9'`.
 pub fn path(path: &Path) -> ShownPath<'_> {
     ShownPath(path)
 }
@@ -192,7 +193,7 @@ mod tests {
                 assert_eq!(printable(a) == printable(b), a == b, "{a:?} {b:?}");
             }
         }
-        // Text that was shown before stays as it is.
+        // Text that was converted before stays as it is.
         assert_eq!(line(&printable("\\u{9b}")), printable("\\u{9b}"));
     }
 
@@ -233,7 +234,7 @@ mod tests {
         for name in names {
             let shown = path(Path::new(&name)).to_string();
             assert!(!shown.chars().any(is_hidden), "{shown:?}");
-            // A machine without bash has nothing to compare with.
+            // On a machine without bash, there is nothing to compare.
             if let Ok(read) = bash(&shown) {
                 assert_eq!(OsStr::from_bytes(&read.stdout), name, "{shown}");
             }

@@ -1,19 +1,20 @@
-//! A block of lines at the bottom of a terminal that is drawn again in its place.
+//! A block of lines at the bottom of a terminal. Each drawing replaces the previous one.
 //!
-//! The cursor rests below the block. To draw again it goes up by as many rows as the block takes *now*: a terminal made
-//! narrower in between has wrapped the old lines, so the rows are counted with today's width. The terminal's state is
-//! not changed (no raw mode, no hidden cursor), so nothing has to be restored if the process dies.
+//! Between two drawings, the cursor is below the block. To draw again, it moves up to the start of the block. If the
+//! terminal has become narrower meanwhile, it has wrapped the old lines. So the number of rows of the old block is
+//! computed with the current width. The terminal's state is not changed (no raw mode, no hidden cursor), so nothing has
+//! to be restored if the process is killed.
 
 use std::fmt::Write as _;
 use std::io::{self, Stderr, Write};
 
 use super::{shown, text};
 
-/// Draws a block over the previous one.
+/// Draws a block of lines, which replaces the previous block.
 #[derive(Debug)]
 pub struct Terminal<W> {
     out: W,
-    /// Widths of the lines that stand on the terminal.
+    /// The widths of the lines that are on the terminal now.
     drawn: Vec<usize>,
 }
 
@@ -34,12 +35,12 @@ impl<W: Write> Terminal<W> {
     /// Replaces the block by `lines` on a terminal of `columns` columns.
     ///
     /// # Errors
-    /// Those of the stream.
+    /// The errors of the stream.
     pub fn draw(&mut self, lines: &[String], columns: usize) -> io::Result<()> {
         let mut text = self.home(columns);
         for line in lines {
             let line = shown::page(line).replace('\n', " ");
-            // The rest of the row is erased, since a longer old line must not show behind the text.
+            // The rest of the row is erased, because the old line may be longer than the new line.
             let _ = writeln!(text, "{line}\x1b[K");
         }
         text.push_str("\x1b[J");
@@ -48,10 +49,10 @@ impl<W: Write> Terminal<W> {
         self.out.flush()
     }
 
-    /// Takes the block away, so that other text can follow where it began.
+    /// Removes the block, so that other text can be written in its place.
     ///
     /// # Errors
-    /// Those of the stream.
+    /// The errors of the stream.
     pub fn clear(&mut self, columns: usize) -> io::Result<()> {
         if self.drawn.is_empty() {
             return Ok(());

@@ -1,7 +1,7 @@
-//! Formatting of numbers, bytes and times, and fitting of text into columns.
+//! Formats numbers, bytes and times, and fits text into columns.
 //!
-//! Every screen of the command (the live frame, the plain lines, the report table, the HTML page, `status`) writes its
-//! figures through these functions, so that one quantity looks the same everywhere.
+//! All output of the command (the live frame, the plain lines, the report table, the HTML page, `status`) formats its
+//! numbers with these functions, so that a quantity looks the same everywhere.
 
 use std::borrow::Cow;
 
@@ -22,18 +22,18 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// `count` and its noun: `1 unit`, `2 units`.
+/// A number and its noun: `1 unit`, `2 units`.
 pub fn counted(n: u64, noun: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(n))
 }
 
-/// The article that goes with a noun.
+/// The indefinite article for a noun.
 pub fn article(noun: &str) -> &'static str {
     if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-/// A byte count in binary units with three significant digits: `512 B`, `1.25 KiB`, `64 MiB`.
+/// A number of bytes in binary units, with three significant digits: `512 B`, `1.25 KiB`, `64 MiB`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if n < 1024 {
@@ -41,7 +41,7 @@ pub fn bytes(n: u64) -> String {
     }
     let mut value = n as f64 / 1024.0;
     let mut unit = 0;
-    // 999.5 would round to the four digits 1000.
+    // From 999.5 on, rounding would give the four digits 1000.
     while value >= 999.5 && unit + 1 < UNITS.len() {
         value /= 1024.0;
         unit += 1;
@@ -49,7 +49,8 @@ pub fn bytes(n: u64) -> String {
     format!("{} {}", three_digits(value), UNITS[unit])
 }
 
-/// A span measured in nanoseconds, with three significant digits: `812 ns`, `1.2 µs`, `34 ms`, `1.25 s`, `3 min 5 s`.
+/// A span given in nanoseconds, with up to three significant digits: `812 ns`, `1.2 µs`, `34 ms`, `1.25 s`,
+/// `3 min 5 s`.
 pub fn span(ns: u64) -> String {
     const MINUTE_NS: u64 = 60_000_000_000;
     match ns {
@@ -65,24 +66,24 @@ pub fn span(ns: u64) -> String {
     }
 }
 
-/// A span in seconds, written as [`span`] writes it.
+/// A span given in seconds, in the format of [`span`].
 pub fn seconds(s: f64) -> String {
     span((s.max(0.0) * 1e9) as u64)
 }
 
-/// A running clock: `0:07`, `12:03`, `1:02:03`.
+/// A span as on a clock: `0:07`, `12:03`, `1:02:03`.
 pub fn clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// Units a second: `0.25/s`, `12.5/s`, `1,204/s`.
+/// A number per second: `0.25/s`, `12.5/s`, `1,204/s`.
 pub fn rate(per_s: f64) -> String {
     if per_s >= 999.5 { format!("{}/s", count(per_s.round() as u64)) } else { format!("{}/s", three_digits(per_s)) }
 }
 
-/// A share of 0 to 1 in whole percent; never `100%` before all is done.
+/// A share from 0 to 1 in whole percent. A share below 1 is never shown as `100%`.
 pub fn percent(share: f64) -> String {
     format!("{}%", (share.clamp(0.0, 1.0) * 100.0).floor())
 }
@@ -98,16 +99,16 @@ fn three_digits(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Columns the text takes on a terminal.
+/// The number of columns that the text occupies on a terminal.
 pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The maximum number of characters per column of a text that is cut: characters without a width would otherwise be
-/// unlimited.
+/// The maximum number of characters per column of a text that is cut. It limits the number of characters without a
+/// width.
 const MAX_CHARACTERS: usize = 8;
 
-/// The text cut to at most `columns` columns, the last of which is an ellipsis if anything was cut.
+/// The text, cut to at most `columns` columns. If the text was cut, the last column is an ellipsis.
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
@@ -125,8 +126,8 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
         out.push(c);
         used += w;
     }
-    // A sequence may be wider than its characters alone, such as a symbol that a variation selector turns into an
-    // emoji.
+    // A sequence of characters may be wider than the sum of its characters: a variation selector may turn a symbol into
+    // an emoji.
     while width(&out) >= columns {
         out.pop();
     }
@@ -134,13 +135,13 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text followed by spaces up to `columns`; cut if it is longer.
+/// The text, followed by spaces up to `columns` columns. A longer text is cut.
 pub fn left(text: &str, columns: usize) -> String {
     let text = fit(text, columns);
     format!("{text}{}", " ".repeat(columns - width(&text)))
 }
 
-/// The text after spaces up to `columns`; cut if it is longer.
+/// The text, preceded by spaces up to `columns` columns. A longer text is cut.
 pub fn right(text: &str, columns: usize) -> String {
     let text = fit(text, columns);
     format!("{}{text}", " ".repeat(columns - width(&text)))

@@ -3,7 +3,7 @@
 //! | file | draws |
 //! | --- | --- |
 //! | [`pen`] | text and styles, clipped to their space |
-//! | [`table`] | columns that disappear on a narrow terminal, rows that scroll |
+//! | [`table`] | columns that are omitted on a narrow terminal, and rows that scroll |
 //! | [`spark`] | a line of bars |
 //! | [`list`] | all runs |
 //! | [`run`] | one run |
