@@ -1,13 +1,13 @@
 //! Compares runs with their replays: runs each ready flow on generated inputs, records the run, and prints the measured
-//! numbers beside those of the replay.
+//! numbers next to those of the replay.
 //!
 //! ```sh
 //! cargo build --release -p millstream-cli
 //! cargo run --release -p millstream-cli --example self_replay
 //! ```
 //!
-//! Run it on a quiet machine. Each row has the medians of several runs. Pages are fetched from servers on loopback, and
-//! all files are in a temporary folder. Arguments select flows by name.
+//! Run it on a quiet machine. Each row has the medians of several runs. Pages are fetched from servers on the loopback
+//! interface, and all files are in a temporary folder. The arguments are names of flows to run.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The number of runs behind a row. The first run of a flow warms the caches and does not count.
+/// The number of runs for each row. The first run of a flow warms the caches and does not count.
 const RUNS: usize = 5;
 
 /// A flow, its input, and the folder of its results.
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "flow", "units", "measured", "replayed", "miss", "p50 miss"
     );
     for (flow, input, out) in ROWS {
-        // `verify` and `unarchive` read the archive that `archive` makes.
+        // `archive` always runs, because `verify` and `unarchive` read its archive.
         if !chosen.is_empty() && !chosen.iter().any(|name| name == flow) && flow != "archive" {
             continue;
         }
@@ -130,7 +130,7 @@ fn one(room: &Path, flow: &str, input: &str, out: &str) -> Result<Pair, Box<dyn 
     })
 }
 
-/// The command, which is in the parent of this program's folder.
+/// The command `millstream`. Its file is in the parent of this program's folder.
 fn millstream(room: &Path) -> Result<Command, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let command: PathBuf = own.ancestors().nth(2).ok_or("no folder")?.join("millstream");

@@ -1,23 +1,23 @@
-//! The cost of splitting and gathering: compares flows over a file of lines with a pass without those stages, and
-//! grouping by many keys with other programs.
+//! Measures the cost of splitting and gathering. Flows that split and gather a file of lines are compared with a flow
+//! without these stages. Grouping by many keys is compared with other programs.
 //!
 //! ```sh
 //! cargo build --release -p millstream-cli
 //! cargo run --release -p millstream-cli --example split_gather -- 1000000
 //! ```
 //!
-//! The argument is the number of lines (default 1,000,000), which have at most 100,000 keys. Run it on a quiet machine;
-//! all files are in a temporary folder. The runs of a table's rows alternate, and each row has the medians of several
-//! runs: elapsed time, processor time, and peak memory.
+//! The argument is the number of lines (default 1,000,000). The lines have at most 100,000 keys. Run this on a quiet
+//! machine. All files are in a temporary folder. The rows of a table are measured alternately, and each row has the
+//! medians of several runs: elapsed time, processor time, and peak memory.
 //!
 //! # The equivalent pass
-//! A flow that splits a file makes a unit of each line and does some work on it. The equivalent pass without `split`
-//! and `gather` gets one unit for each line from the source, does the same work, `set`, and retires the unit. (Reading
-//! the file as one unit would leave out the work.) The flow with `gather` produces the number of units, or their
-//! contents in one payload as large as the file.
+//! A flow that splits a file makes a unit of each line, and does some work on each unit. In the equivalent flow without
+//! `split` and `gather`, the source yields one unit per line, and each unit gets the same work (`set`) and retires. (A
+//! flow that reads the file as one unit would not do this work.) The flow with `gather` counts the units, or joins
+//! their contents into one payload as large as the file.
 //!
-//! The peers of the grouping by keys read the same file and write the same counts. A peer that is not installed is left
-//! out.
+//! The other programs that group by keys read the same file and write the same counts. A program that is not installed
+//! is omitted.
 
 use std::error::Error;
 use std::fs;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-/// The number of runs behind a row, after one that warms the caches.
+/// The number of runs for each row, after a run that warms the caches.
 const RUNS: usize = 3;
 
 const SET: &str = "[[stage]]\nname = \"set\"\nop = \"set\"\npayload = \"{line}!\"\n";
@@ -86,14 +86,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     table(room, &contenders)
 }
 
-/// A program to time.
+/// A program that is measured.
 struct Contender {
     name: String,
     program: PathBuf,
     args: Vec<String>,
 }
 
-/// A run: elapsed seconds, seconds of processor time, and kilobytes.
+/// The measurements of a run: elapsed seconds, seconds of processor time, and kilobytes of memory.
 #[derive(Clone, Copy)]
 struct Cost {
     elapsed: f64,
@@ -101,7 +101,7 @@ struct Cost {
     kilobytes: f64,
 }
 
-/// Times the contenders in turn, and prints their medians and the ratios to the first contender.
+/// Measures the contenders alternately, and prints their medians and the ratios to the first contender.
 fn table(room: &Path, contenders: &[Contender]) -> Result<(), Box<dyn Error>> {
     let mut costs: Vec<Vec<Cost>> = contenders.iter().map(|_| Vec::new()).collect();
     for nth in 0..=RUNS {
@@ -137,7 +137,7 @@ fn run(room: &Path, contender: &Contender) -> Result<Cost, Box<dyn Error>> {
     let began = Instant::now();
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: both pointers lead to values of these types, and no other code waits for the child.
+    // SAFETY: both pointers point to values of these types, and no other code waits for the child.
     let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, usage.as_mut_ptr()) };
     let elapsed = began.elapsed().as_secs_f64();
     if waited < 0 {
@@ -146,14 +146,14 @@ fn run(room: &Path, contender: &Contender) -> Result<Cost, Box<dyn Error>> {
     if status != 0 {
         return Err(format!("{}: {}", contender.name, ExitStatus::from_raw(status)).into());
     }
-    // SAFETY: a `rusage` is plain numbers, for which zeros are valid.
+    // SAFETY: a `rusage` consists of plain numbers, for which zeros are valid.
     let usage = unsafe { usage.assume_init() };
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     let processors = seconds(usage.ru_utime) + seconds(usage.ru_stime);
     Ok(Cost { elapsed, processors, kilobytes: usage.ru_maxrss as f64 })
 }
 
-/// The command, which is in the parent of this program's folder.
+/// The command `millstream`. Its file is in the parent of this program's folder.
 fn millstream() -> Result<PathBuf, Box<dyn Error>> {
     let own = std::env::current_exe()?;
     let command = own.ancestors().nth(2).ok_or("no folder")?.join("millstream");
@@ -168,7 +168,7 @@ fn keys(lines: u64) -> u64 {
     (lines / 10).clamp(1, 100_000)
 }
 
-/// Lines that begin with one of the keys.
+/// Writes a file of lines, each of which begins with a key.
 fn input(room: &Path, lines: u64) -> Result<(), Box<dyn Error>> {
     let mut file = BufWriter::new(fs::File::create(room.join("input"))?);
     for n in 0..lines {

@@ -1,13 +1,14 @@
-//! The cost of being watched: the processor time of a page with one client beside a flow that runs as fast as it can,
-//! and of a scrape of the metrics of 60 stages and 100,000 keys.
+//! Measures the cost of watching a run. First, the processor time of a page with one client, while a flow runs at full
+//! speed. Second, the processor time of a scrape of the metrics of 60 stages and 100,000 keys.
 //!
 //! ```sh
 //! cargo build --release -p millstream-cli
 //! cargo run --release -p millstream-cli --example watched
 //! ```
 //!
-//! Run it on a quiet machine. The page has threads of its own, and the main thread makes its states: their processor
-//! time is the cost of the page. The workers record units for its sliders, which shows as a lower rate.
+//! Run this on a quiet machine. The cost of the page is the processor time of its own threads and of the main thread,
+//! which computes its states. In addition, the workers record units for the sliders of the page, which lowers their
+//! rate.
 
 use std::error::Error;
 use std::fs;
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     scrapes(room.path())
 }
 
-/// A run, which is killed when this is dropped.
+/// A run. It is killed when this is dropped.
 struct Run(Child);
 
 impl Drop for Run {
@@ -51,7 +52,7 @@ impl Drop for Run {
 }
 
 impl Run {
-    /// Starts a run that reads its units from standard input, and returns the address at which it serves `what`.
+    /// Starts a run that reads its units from standard input. Returns the address at which the run serves `what`.
     fn start(
         room: &Path,
         flow: &str,
@@ -80,12 +81,13 @@ impl Run {
             address =
                 line.split_once(&format!("{what} at http://")).and_then(|(_, url)| url.split('/').next()?.parse().ok());
         }
-        // Its later messages are read and ignored.
+        // The run's later messages are read and ignored.
         thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
         Ok((run, address))
     }
 
-    /// The processor time of the threads that serve a page, in seconds: the main thread, and those of connections.
+    /// The processor time, in seconds, of the threads that serve a page: the main thread and the threads of
+    /// connections.
     fn served_s(&self) -> Result<f64, Box<dyn Error>> {
         let process = self.0.id();
         let mut ns = 0.0;
@@ -100,7 +102,7 @@ impl Run {
         Ok(ns / 1e9)
     }
 
-    /// The number of units that have retired.
+    /// The number of units that were retired.
     fn retired(&self, room: &Path) -> Result<f64, Box<dyn Error>> {
         let own = std::env::current_exe()?;
         let command = own.ancestors().nth(2).ok_or("no folder")?.join("millstream");
@@ -111,7 +113,7 @@ impl Run {
     }
 }
 
-/// The rate of a flow of one small stage, and the share of a core that its page takes.
+/// The rate of a flow with one small stage, and the share of a core that the flow's page uses.
 fn fast(room: &Path, with_page: bool) -> Result<(f64, f64), Box<dyn Error>> {
     let flow = "name = \"fast\"\ninflight = 65536\n[source]\nlines = \"-\"\n[[stage]]\nname = \"one\"\nop = \"set\"\nfields = { a = \"b\" }\n";
     let (args, what) = if with_page { (&["--page"][..], Some("page")) } else { (&[][..], None) };
@@ -136,7 +138,7 @@ fn fast(room: &Path, with_page: bool) -> Result<(f64, f64), Box<dyn Error>> {
     Ok(((after - before) / seconds, served / seconds))
 }
 
-/// Scrapes a flow of many stages whose units wait for keys that have no tokens.
+/// Scrapes a flow with many stages, whose units wait for keys without tokens.
 fn scrapes(room: &Path) -> Result<(), Box<dyn Error>> {
     let mut flow = format!(
         "name = \"keys\"\ninflight = {KEYS}\n[resources]\n\"key:*\" = {{ capacity = 1, max_keys = {KEYS} }}\n[source]\nlines = \"-\"\n"

@@ -24,7 +24,7 @@ fn refused(text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
     said
 }
 
-/// A correct flow file, apart from the parts that a case adds: top-level keys, resources, and lines of its one stage.
+/// A flow file with one stage. A case adds top-level keys, resources, and lines of the stage, which may be wrong.
 fn flow(top: &str, resources: &str, stage: &str) -> String {
     format!(
         "{top}\n[params]\nout = \"o\"\n[resources]\n{resources}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"one\"\n{stage}\n"
@@ -219,7 +219,8 @@ fn the_graph_is_checked() {
     says(&flow(&[stage("a", "else = \"b\""), stage("b", "")]), &["stage `a` has no key `else`"]);
 }
 
-/// A flow of a walk with these stages; the stage `take` is in line 6.
+/// A flow that walks a folder and has a stage `take`. `take` is the text of that stage, and `before` is the text of
+/// earlier stages. If `before` is empty, the op of `take` is in line 6.
 fn walk_with(take: &str, before: &str) -> String {
     format!("[source]\nwalk = \"{{input}}\"\n{before}\n[[stage]]\nname = \"take\"\n{take}\n")
 }
@@ -298,7 +299,8 @@ fn an_op_on_a_payload_that_units_may_not_have_is_refused() {
             &walk_with(op, ""),
             &["without a payload", "f.toml:6:6\n", "has nothing to take", "add a stage with `op = \"read\"` before it"],
         );
-        // A program whose output goes elsewhere gives no payload, and a single path that bypasses the `read` is enough.
+        // There is also an error if a program's output does not become the payload, or if a single path bypasses the
+        // `read`.
         for before in [
             "[[stage]]\nname = \"b\"\nop = \"exec\"\nexec = [\"true\"]\nstdout = \"null\"",
             "[[stage]]\nname = \"b\"\nop = \"filter\"\nwhen = { size = \"1B..\" }\nelse = \"take\"\n\
@@ -314,7 +316,7 @@ fn an_op_on_a_payload_that_units_may_not_have_is_refused() {
             accepted(&walk_with(op, before));
         }
     }
-    // Without a payload, a line is parsed itself.
+    // If a line has no payload, `parse` uses the line itself.
     accepted(&flow("", "", "op = \"parse\""));
 }
 
@@ -503,7 +505,7 @@ fn a_mistake_is_not_reported_twice() {
             .replace("\"read\"", "\"read\"\npath = \"{param.out}\""),
         "`out` takes a string",
     );
-    // Unknown parts of one stage cause no error in another.
+    // An unknown op in one stage causes no further error in another stage.
     let next = |text: &str| {
         format!("{}[[stage]]\nname = \"two\"\nop = \"write\"\npath = \"{{blake3}}\"\n", flow("", "", text))
     };
@@ -606,7 +608,7 @@ fn a_field_that_no_expression_has_a_group_for_is_refused_with_the_nearest_one() 
     says(&text(host, "json.hots"), &["`{json.hots}` has no value here", "before `two`", "did you mean `{json.host}`?"]);
     says(&text(host, "json.size"), &["the groups are host, status", "f.toml:"]);
     says(&text(host, "json.host.name"), &["no group has this name"]);
-    // The members of JSON are unknown beforehand.
+    // The members of a JSON object are not known before the run.
     let json = "[[stage]]\nname = \"json\"\nop = \"parse\"\n[[stage]]\nname = \"two\"";
     let of_json = text(host, "json.size").replace("[[stage]]\nname = \"two\"", json);
     for right in [text(host, "json.status"), of_json] {
@@ -653,7 +655,7 @@ fn fields_of_pieces_copies_and_groups_that_no_path_provides_are_refused() {
     ] {
         says(&file(stages, field), &[&format!("`{{{field}}}`"), words, "f.toml:"]);
     }
-    // A stage that does not exist is reported where it is named.
+    // A stage that does not exist is reported at the position that names it.
     says(&file(&[&copy.replace("[\"a\", \"b\"]", "[\"a\", \"bb\"]")], "copy.bb.line"), &["bb", "f.toml:"]);
     for (stages, field) in [
         (&[parse, split][..], "parent.json.host"),

@@ -11,7 +11,7 @@ fn line(process: u32, op: &str, value: &str, call: u64, ret: u64) -> String {
     format!("{{\"process\":{process},\"op\":\"{op}\",{value},\"call\":{call},\"return\":{ret}}}\n")
 }
 
-/// A correct queue: 1 and 2 go in, 1 and 2 come out, and then it is empty.
+/// The history of a correct queue: 1 and 2 are enqueued, 1 and 2 are dequeued, and then the queue is empty.
 fn sound() -> String {
     [
         line(0, "enqueue", "\"in\":1", 0, 10),
@@ -41,7 +41,7 @@ fn check(args: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that refuses its arguments does not read its input.
+    // The write may fail, because a command that refuses its arguments does not read its input.
     let _ = command.stdin.take().unwrap().write_all(input.as_bytes());
     command.wait_with_output().unwrap()
 }
@@ -80,7 +80,8 @@ fn a_history_without_answers_is_nothing_to_check() {
     assert_eq!((status, &json["verdict"]), (5, &"nothing to check".into()));
 }
 
-/// A store in the format of porcupine's tests: a key that was never written reads as an empty text.
+/// A history of a store, in the format of porcupine's tests. A read of a key that was never written returns an empty
+/// text.
 const STORE: &str = "\
 {:process 0, :type :invoke, :f :get, :key \"a\", :value nil}
 {:process 1, :type :invoke, :f :append, :key \"a\", :value \"x 1 0 y\"}
@@ -101,7 +102,7 @@ fn logs_of_stores_are_read_as_they_are() {
     let lost = STORE.replace("x 2 0 yx 0 1 y", "x 0 1 y");
     let (status, said) = verdict(&args, &lost);
     assert!(status == 1 && said.contains(r#""b".read() -> "x 0 1 y""#), "{status}: {said}");
-    // Without the initial value, a write of the empty text would be needed.
+    // Without an initial value, the read of the empty text is wrong.
     let (status, said) = verdict(&["-", "--spec", "key-value"], STORE);
     assert!(status == 1 && said.contains(r#"--spec 'key-value:""'"#), "{status}: {said}");
     let (_, said) = verdict(&["-", "--spec", "key-value"], &lost.replace("\"\"", "nil"));
@@ -173,7 +174,7 @@ fn json_has_the_witness_or_the_counter_example() {
 
 #[test]
 fn a_linearizable_history_is_sequentially_consistent_without_a_search() {
-    // Four concurrent processes, many times over: more orders than can be tried.
+    // Four concurrent processes in many rounds have more orders than can be tried.
     let times = (0..2000).flat_map(|round| (0..4).map(move |process| (round, process)));
     let history = times.map(|(round, process)| {
         let (value, at) = (4 * (round / 2) + u64::from(process), 100 * round + u64::from(process));
@@ -216,7 +217,8 @@ fn nothing_is_written_over_the_history_or_twice() {
 
 #[test]
 fn the_three_conditions_are_told_apart() {
-    // The read is too late in real time, but consistent with each process's own order.
+    // The read comes after the write in real time and does not see it. In the order of each process alone, that is
+    // consistent.
     let late = [line(0, "write", "\"in\":1", 0, 5), line(1, "read", "\"out\":null", 6, 8)].concat();
     let (status, said) = verdict(&["-", "--spec", "register", "--compare"], &late);
     assert_eq!(status, 1);
@@ -230,7 +232,8 @@ fn the_three_conditions_are_told_apart() {
 
 #[test]
 fn a_limit_that_is_reached_ends_with_3() {
-    // Repeated values and high concurrency: only the search can decide such a history, and it needs memory.
+    // With repeated values and high concurrency, only the search can decide about the history, and the search needs
+    // memory.
     let enqueues = (0..40).map(|process| line(process, "enqueue", &format!("\"in\":{}", process % 2), 0, 100));
     let dequeues = (40..60).map(|process| line(process, "dequeue", &format!("\"out\":{}", (process / 2) % 2), 0, 1000));
     let hard: String = enqueues.chain(dequeues).collect();

@@ -1,5 +1,5 @@
-//! The pictures of `millstream history check` in a browser: the script runs, draws what it should, and follows its
-//! links. If no Chromium is found, the test says so.
+//! The pictures of `millstream history check` in a browser: the script runs, draws the expected picture, and follows
+//! links. If no Chromium is found, the test prints that.
 
 mod browser;
 
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use browser::{browser, opened};
 
-/// An attribute of the body, in which the script notes what it has drawn.
+/// An attribute of the body. In these attributes, the script notes what it has drawn.
 fn body(dom: &str, name: &str) -> String {
     let body = &dom[dom.find("<body").expect("a body")..];
     let body = &body[..body.find('>').unwrap()];
@@ -36,7 +36,7 @@ fn check(folder: &Path, log: &str, arguments: &[&str]) -> PathBuf {
     page
 }
 
-/// A log in which `pairs` values go in and come out, and at the end two values come out in the wrong order.
+/// A log in which `pairs` values are enqueued and dequeued, and at the end two values are dequeued in the wrong order.
 fn log(pairs: u64) -> String {
     let mut log = String::new();
     let mut line = |process, op: &str, value: u64, call: u64, ret: u64| {
@@ -79,7 +79,7 @@ fn a_long_history_shows_only_its_counter_example_and_a_link_to_the_other_rows() 
     let dom = opened(browser, &profile, &page, "");
     let drawn: usize = body(&dom, "drawn").parse().unwrap();
     assert!((3..=10).contains(&drawn), "{drawn} bars");
-    // Row 59,000 is `enqueue(29500)`: its tip is shown, and it is drawn among its neighbours.
+    // Row 59,000 is `enqueue(29500)`. The row is drawn with its neighbours, and its tip is shown.
     let dom = opened(browser, &profile, &page, "#row=59000");
     assert_eq!(body(&dom, "focus"), "59000");
     assert!(body(&dom, "drawn").parse::<usize>().unwrap() >= 3);

@@ -1,9 +1,9 @@
-//! Every complete flow file on the pages can run.
+//! Every complete flow file on the pages of the documentation can run.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The blocks of TOML on a page, without those marked as fragments.
+/// The blocks of TOML on a page, except those that are marked as fragments.
 fn flows(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page)).unwrap();
     let blocks = text.split("\n```toml\n").skip(1);

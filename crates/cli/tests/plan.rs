@@ -23,7 +23,7 @@ fn planned(text: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The first line that begins with spaces and `name`, with its words one space apart.
+/// The first line that begins with spaces and `name`, with single spaces between the words.
 #[track_caller]
 fn line(plan: &str, name: &str) -> String {
     let found = plan.lines().find(|line| line.split_whitespace().next() == Some(name));
@@ -80,7 +80,7 @@ fn the_ready_flows_are_accepted_and_fit_80_columns() {
     let mut seen = 0;
     for entry in std::fs::read_dir(flows()).unwrap() {
         let path = entry.unwrap().path();
-        // The cases beside it are not a flow.
+        // A file of cases is not a flow.
         if path.to_str().unwrap().ends_with(".test.toml") {
             continue;
         }
@@ -188,8 +188,8 @@ fn a_stage_that_may_go_beyond_the_cap_is_named() {
     assert!(!planned(&format!("{text}stdout = \"null\""), &[]).contains("may go beyond"));
 }
 
-/// The warning of `plan` about a flow whose stage `work` needs `db`, with additional lines for the flow, its resource
-/// and the stage.
+/// The warning of `plan` about a flow whose stage `work` needs `db`. The arguments are additional lines for the flow,
+/// the resource and the stage.
 fn warned(flow: &str, resource: &str, stage: &str) -> Option<String> {
     let text = format!(
         "workers = 2\n{flow}\n[resources]\n{resource}\n[source]\nlines = \"-\"\n[[stage]]\nname = \"work\"\n{stage}\n"
@@ -231,7 +231,7 @@ fn resources_that_the_workers_cannot_use_up_are_warned_about() {
         ("", "db = 2", append),
         ("", "db = { rate = \"50/s\", burst = 40 }", exec),
         ("inflight = 40", "db = 40", exec),
-        // More units than threads are possible, so they run on fibers.
+        // More units may run at once than there can be threads, so the units run on fibers.
         ("inflight = 5000", "db = 2000", exec),
     ] {
         assert_eq!(warned(flow, resource, stage), None, "{resource} {stage}");

@@ -1,5 +1,5 @@
-//! The HTML report in a browser: the script runs under the page's own policy, from a file and without a connection, and
-//! shows the run. If no Chromium is found, the test says so.
+//! The HTML report in a browser: from a file and without a connection, the script runs under the page's own policy and
+//! shows the run. If no Chromium is found, the test prints that.
 
 mod browser;
 
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use browser::{browser, opened, opened_at};
 
-/// The report of a run of a flow on lines.
+/// Runs a flow on lines, and returns the path of the report.
 fn report(folder: &Path, flow: &str, lines: &str) -> PathBuf {
     fs::write(folder.join("flow.toml"), flow).unwrap();
     fs::write(folder.join("in"), lines).unwrap();

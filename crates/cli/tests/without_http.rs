@@ -1,4 +1,4 @@
-//! A build without the feature `http`, which is a step of `cargo xtask test`.
+//! Tests of a build without the feature `http`. They are a step of `cargo xtask test`.
 #![cfg(not(feature = "http"))]
 
 use std::process::{Command, Output};

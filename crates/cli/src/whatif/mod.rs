@@ -8,7 +8,7 @@
 //! | `reading` | reads a trace file, with progress |
 //! | `live` | uses a live run in place of a trace file |
 //! | `doubt` | whether a replay reproduces the measured time, and otherwise which effects may be missing |
-//! | `search` | replays with one setting after another: which settings help, the result of each value of a setting, and the settings that reach a goal |
+//! | `search` | replays with other settings, to find those that help or that reach a goal |
 //! | `replays` | the replays of a search, with progress and a time limit |
 //! | `slope` | the comparison with a second run, which shows how a stage's time depends on a resource |
 //! | `page` | the answers as tables |

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The first browser that starts.
+/// The name of the first browser that can be started.
 pub(crate) fn browser() -> Option<&'static str> {
     let starts = |name: &&str| {
         let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -16,12 +16,12 @@ pub(crate) fn browser() -> Option<&'static str> {
     found
 }
 
-/// The document of a page in the browser after its script has run.
+/// The document of a page in the browser, after the page's script has run.
 pub(crate) fn opened(browser: &str, profile: &Path, page: &Path, fragment: &str) -> String {
     opened_at(browser, profile, &format!("file://{}{fragment}", page.display()))
 }
 
-/// The document of the page at an address in the browser after its script has run.
+/// The document of the page at `url` in the browser, after the page's script has run.
 pub(crate) fn opened_at(browser: &str, profile: &Path, url: &str) -> String {
     let output = Command::new(browser)
         .args([

@@ -1,5 +1,5 @@
-//! Adverse machines and inputs: files that cannot be read, names that are not UTF-8, nothing to do, more bytes than the
-//! budget, a file that is not a flow file.
+//! Adverse machines and inputs: files that cannot be read, names that are not UTF-8, empty inputs, inputs larger than
+//! the byte budget, and a file that is not a flow file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -101,7 +101,7 @@ fn random_bytes_are_no_flow_and_nothing_runs() {
         let (out, err) = ended(&room.run(&["run", "random.toml", "tree"]), 2);
         assert_eq!(out, "");
         assert!(err.contains("random.toml is not a flow file"), "{err}");
-        // The same bytes as text, which the parser does not reject at once.
+        // The same bytes, mapped to printable characters, which the parser does not reject at once.
         let text: String = bytes.iter().map(|byte| char::from(b' ' + byte % 95)).collect();
         room.write("random.toml", text);
         let (_, err) = ended(&room.run(&["run", "random.toml", "tree"]), 2);

@@ -1,4 +1,5 @@
-//! `https` from a server that only a private authority vouches for. `authority/make.sh` made both certificates.
+//! `https` requests to a server for which only a private authority vouches. Both certificates were created by
+//! `authority/make.sh`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -20,7 +21,7 @@ const KEY: &[u8] = include_bytes!("authority/server.key");
 const FLOW: &str = "name = \"ask\"\n[source]\nargs = true\n[[stage]]\nname = \"get\"\nop = \"http-get\"\nurl = \"{line}\"\n\
                     [[stage]]\nname = \"show\"\nop = \"print\"\n";
 
-/// A server at localhost that answers every request with its path.
+/// A server on localhost. The body of each response is the path of the request.
 fn server() -> SocketAddr {
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
@@ -34,7 +35,7 @@ fn server() -> SocketAddr {
         for stream in listener.incoming() {
             let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
             let mut stream = BufReader::new(StreamOwned::new(connection, stream.unwrap()));
-            // A client that refuses the certificate hangs up.
+            // A client that refuses the certificate closes the connection, so errors are ignored.
             thread::spawn(move || {
                 let mut request = String::new();
                 while stream.read_line(&mut request).is_ok_and(|bytes| bytes > 2) {}

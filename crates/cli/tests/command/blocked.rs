@@ -1,5 +1,4 @@
-//! Runs that are blocked by full pipes or by file systems that do not answer: time limits and interrupts still reach
-//! them.
+//! Runs that are blocked by full pipes, or by file systems that do not respond: time limits and interrupts still work.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +14,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use crate::support::{Room, code, end_of, ended, signal, until};
 use crate::syscalls::{Answer, answer};
 
-/// Appends each line to `path`.
+/// A room with a flow that appends each line to `path`.
 fn appending(path: &str, more: &str) -> Room {
     Room::new(&format!(
         "name = \"blocked\"\n[source]\nlines = \"in\"\n[[stage]]\nname = \"list\"\nop = \"append\"\npath = \"{path}\"\n\
@@ -29,7 +28,7 @@ fn pipe(room: &Room) -> PathBuf {
     path
 }
 
-/// Asks a command to end, twice, as soon as it handles both signals. Returns its exit status.
+/// Waits until a command handles SIGINT and SIGTERM, and sends both. Returns the exit status.
 fn interrupted_twice(child: &mut Child) -> i32 {
     until("it hears signals", || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -37,14 +36,14 @@ fn interrupted_twice(child: &mut Child) -> i32 {
         let both = (1_u64 << (libc::SIGINT - 1)) | (1_u64 << (libc::SIGTERM - 1));
         caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & both == both)
     });
-    // Two equal signals that come together count as one.
+    // Two different signals are sent, because two pending signals of the same kind count as one.
     signal(child, libc::SIGINT);
     signal(child, libc::SIGTERM);
     code(end_of(child))
 }
 
-/// Checks that nothing is left of a run: no temporary file, no socket, no list. On a busy machine, a run may have no
-/// time to remove its files; the next run then does so.
+/// Checks that a run has left no temporary file, no socket and no list of files. On a busy machine, a run may have no
+/// time to remove its files. Then the next run removes them.
 fn assert_nothing_left(room: &Room) {
     let found = left(room);
     if found.is_empty() {
@@ -61,7 +60,7 @@ fn assert_nothing_left(room: &Room) {
     assert_eq!(left(room), [""; 0]);
 }
 
-/// The remains of runs that have ended.
+/// The files that runs have left behind.
 fn left(room: &Room) -> Vec<String> {
     let names = ["", "out", "runtime/millstream"].into_iter().flat_map(|folder| {
         let entries = fs::read_dir(room.path(folder)).into_iter().flatten();
@@ -180,7 +179,7 @@ fn two_interrupts_end_a_run_whose_file_system_does_not_answer() {
         };
         until(what, || asked.load(Ordering::SeqCst));
         if what == "report" {
-            // The run is over, so a signal has its usual effect again.
+            // The main loop of the run is over, so a signal has its default effect again.
             signal(&child, libc::SIGTERM);
             assert!(!end_of(&mut child).success());
         } else {

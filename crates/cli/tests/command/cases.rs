@@ -1,4 +1,4 @@
-//! `millstream test`: flows on cases.
+//! `millstream test`: runs flows on cases.
 
 use std::fs;
 use std::path::Path;
@@ -204,7 +204,7 @@ fn a_wrong_case_file_is_shown_with_carets_and_a_case_that_hangs_is_ended() {
     let room = Room::new(FLOW);
     let (_, err) = ended(&room.run(&["test", "flow.toml"]), 2);
     assert!(err.contains("flow.test.toml, which is not there"), "{err}");
-    // Copies of copies, twice as many at each level.
+    // Each copy is copied again, so the number of copies doubles at each level.
     let endless = "[source]\nargs = true\n[[stage]]\nname = \"c\"\nop = \"copy\"\nto = [\"a\", \"b\"]\n\
         [[stage]]\nname = \"a\"\nop = \"filter\"\nwhen = { text = \"{line}\", equals = \"i\" }\nnext = \"c\"\n\
         [[stage]]\nname = \"b\"\nop = \"filter\"\nwhen = { text = \"{line}\", equals = \"i\" }\nnext = \"c\"\n";
@@ -231,7 +231,7 @@ fn expectations_find_their_units_in_any_order() {
         [[stage]]\nname = \"end\"\nop = \"set\"\nfields = { x = \"{line}\" }\n";
     let flow =
         flow.replacen("[[stage]]", "[[stage]]\nname = \"pay\"\nop = \"set\"\npayload = \"{line}\"\n[[stage]]", 1);
-    // The first expectation fits every dead letter, and the second only the first dead letter.
+    // The first expectation matches every dead letter; the second matches only the first dead letter.
     let cases = r#"
         [[case]]
         name = "vague before exact"

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::support::{Room, code, text};
 
-/// Runs a script in which `$0` is the command; returns its exit status and its messages.
+/// Runs a script in which `$0` is the command. Returns the script's exit status and messages.
 fn script(room: &Room, script: &str) -> (i32, String) {
     let mut bash = Command::new("bash");
     room.at_home(bash.args(["-c", script, env!("CARGO_BIN_EXE_millstream")]));
@@ -25,7 +25,7 @@ fn a_closed_standard_input_is_an_error_and_not_an_empty_one() {
     ];
     for (arguments, status) in scripts {
         let (ended, said) = script(&room, &format!("\"$0\" {arguments} <&-; status=$?; cat *.jsonl; exit $status"));
-        // A unit that could not be read is a dead letter.
+        // The unit that could not be read becomes a dead letter.
         assert!(said.contains("Bad file descriptor"), "{arguments}: {said}");
         assert_eq!(ended, status, "{arguments}: {said}");
     }
@@ -60,7 +60,7 @@ fn a_closed_stream_that_is_not_used_is_no_error() {
         let (ended, said) = script(&room, &format!("\"$0\" {arguments}"));
         assert_eq!(ended, 0, "{arguments}: {said}");
     }
-    // A parent may open `/dev/null` for both directions.
+    // A parent process may open `/dev/null` for reading and writing.
     let (ended, said) = script(&room, "\"$0\" stream 'lines()' <>/dev/null 1<>/dev/null");
     assert_eq!(ended, 0, "{said}");
 }

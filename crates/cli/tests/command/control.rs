@@ -1,5 +1,5 @@
-//! The control socket against hostile and careless peers: floods, half requests, unread answers, other runs at its
-//! path, impostors in place of servers.
+//! The control socket with hostile and careless peers: floods, half requests, unread answers, other runs at the same
+//! path, and impostors in place of servers.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -23,7 +23,7 @@ fn a_run_takes_no_other_runs_socket_away() {
     let (_, err) = ended(&room.run(&["run", "flow.toml", "in", "--control", path]), 2);
     assert!(err.contains("control socket of a run that is still there"), "{err}");
     assert_eq!(room.status(path)["flow"], "gate", "the first is still reached");
-    // The socket is removed by hand, and a second run takes the path.
+    // A user removes the socket, and a second run uses the path.
     fs::remove_file(&control).unwrap();
     let second = room.start(&["run", "flow.toml", "in", "--control", path]);
     first.signal(libc::SIGINT);
@@ -44,7 +44,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
     let connect = || UnixStream::connect(&running.control).unwrap();
     let (is_over, pid) = (AtomicBool::new(false), running.child.id());
     thread::scope(|scope| {
-        // Incomplete requests, each of which grows by one byte at a time.
+        // This thread sends incomplete requests, one byte at a time.
         scope.spawn(|| {
             let mut drips: Vec<_> = (0..80).map(|_| connect()).collect();
             while !is_over.load(Ordering::Relaxed) {
@@ -52,7 +52,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
                 thread::sleep(Duration::from_millis(50));
             }
         });
-        // Clients that send requests and never read.
+        // The clients of this thread send requests and never read.
         scope.spawn(|| {
             let mut deaf: Vec<_> = (0..10).map(|_| connect()).collect();
             for client in &deaf {
@@ -67,7 +67,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
                 thread::sleep(Duration::from_millis(5));
             }
         });
-        // Ten thousand connections, a hundred at once.
+        // This thread opens ten thousand connections, a hundred at once.
         scope.spawn(|| {
             let mut open = VecDeque::new();
             for number in 0..10_000 {
@@ -84,7 +84,7 @@ fn clients_that_drip_or_flood_delay_neither_run_nor_clients() {
         let mut descriptors = 0;
         for _ in 0..10 {
             let mut tries = 0;
-            // During a flood, a new client may be refused, but not always.
+            // During a flood, a new client may be refused, but must succeed after some attempts.
             until("the run answers", || {
                 tries += 1;
                 room.run(&["status", path]).status.success()
@@ -129,7 +129,7 @@ fn the_client_gives_up_on_a_server_that_drips_or_never_ends_its_answer() {
             while stream.write_all(bytes).is_ok() && pause != Duration::MAX {
                 thread::sleep(pause);
             }
-            // The client's request is read before the stream is closed; otherwise the close would be a reset.
+            // The client's request is read before the stream is closed. Otherwise the client would see a reset.
             let _ = stream.read(&mut [0; 100]);
         });
         let (_, err) = ended(&room.run(&["status", &format!("./{name}")]), 2);

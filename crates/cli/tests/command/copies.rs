@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Room, ended, text};
 
-/// Hashes each file in one branch and counts its lines in another, then writes one line about it.
+/// Hashes each file in one branch and counts its lines in another branch. Then writes one line for each file.
 const FACTS: &str = r#"
     name = "facts"
     [source]

@@ -1,4 +1,4 @@
-//! `millstream doctor` answers, whatever the machine.
+//! `millstream doctor` prints an answer on any machine.
 
 use crate::support::Room;
 

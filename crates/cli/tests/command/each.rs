@@ -1,4 +1,4 @@
-//! `millstream each`: one program for each of many items.
+//! `millstream each`: runs one program for each item.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -57,7 +57,7 @@ fn a_program_may_take_several_items_at_once() {
     assert_eq!(out, "<x y><><.><z><.>");
     let (out, _) = ended(&room.run(&["each", "-n", "-N2", "rm", "-f", ":::", "a b", "-r", "c"]), 0);
     assert_eq!(out, "rm -f 'a b' -r\nrm -f c\n");
-    // A group that fails is one dead letter, and is retried whole.
+    // A group that fails becomes one dead letter, and is retried as a whole.
     let script = "test -e mended || exit 1; echo $#: \"$@\" >> got";
     let odd = OsStr::from_bytes(b"\xff b");
     let mut command = room.command(&["each", "-q", "-N", "3", "sh", "-c", script, "sh", "{}", ":::", "a"]);
@@ -152,7 +152,7 @@ fn output_is_shown_whether_or_not_its_program_succeeded() {
 #[test]
 fn outputs_may_keep_the_order_of_their_items() {
     let room = Room::new("");
-    // The first program ends last, one fails, one prints nothing, and one is tried again.
+    // The first program ends last, one program fails, one prints nothing, and one is retried.
     let script = "case $1 in 0) sleep 0.3;; 7) exit 1;; 9) exit 0;; 11) mkdir seen || exit 0; exit 1;; esac; echo $1";
     let items: String = (0..60).map(|item| format!("{item}\n")).collect();
     let args = ["-q", "-k", "-j8", "--retry", "1", "--backoff", "1ms..1ms", "sh", "-c", script, "sh", "{}"];
@@ -243,7 +243,8 @@ fn an_interrupted_run_waits_for_a_retry_but_not_for_a_busy_machine() {
 
 #[test]
 fn the_order_of_outputs_is_part_of_no_cycle_of_waits() {
-    // The first unit waits for a resource that other units hold, while their outputs wait for that of the first.
+    // The first unit waits for a resource that other units hold. The outputs of these units wait until the first unit's
+    // output is printed.
     let stage =
         |name: &str, rest: &str| format!("[[stage]]\nname = \"{name}\"\nop = \"exec\"\nstdin = \"null\"\n{rest}\n");
     let flow = [
@@ -269,7 +270,7 @@ fn an_interrupt_ends_the_wait_for_a_reader_and_loses_nothing_else() {
         "[source]\nargs = true\n[[stage]]\nname = \"say\"\nop = \"exec\"\nexec = [\"head\", \"-c\", \"300000\", \"/dev/zero\"]\n",
         "stdout = \"print\"\n[[stage]]\nname = \"list\"\nop = \"append\"\npath = \"list\"\nline = \"{line}\"\nfresh = true\n"
     ));
-    // Its output is not read before the run ends.
+    // The run's output is not read before the run ends.
     let mut run = room.start(&["run", "--report", "r.json", "flow.toml", "1", "2", "3"]);
     run.line_with("outputs wait until standard output is read");
     run.signal(libc::SIGINT);
@@ -323,7 +324,7 @@ fn output_to_a_file_goes_on_where_others_stopped() {
 #[test]
 fn jobs_and_needs_bound_what_runs_at_once() {
     let room = Room::new("");
-    // Each program has a file while it runs, and prints how many there are.
+    // Each program creates a file while it runs, and prints the number of these files.
     let script = "touch run.$1; ls run.* | wc -l; sleep 0.05; rm run.$1";
     for (args, most) in [(&["-j3"][..], 3), (&["-j8", "--needs", "gpu=2"], 2), (&["-j8", "--needs", "k:{ext}=1"], 1)] {
         let mut all = args.to_vec();

@@ -1,4 +1,4 @@
-//! `millstream slo`: from the observations to the exit status.
+//! `millstream slo`: observations, verdicts and exit statuses.
 
 use std::io::Write;
 use std::process::{Output, Stdio};
@@ -22,7 +22,7 @@ pub(crate) fn json(output: &Output, expected: i32) -> Value {
 fn fed(room: &Room, args: &[&str], input: &str) -> Output {
     let mut child =
         room.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // The command may stop reading as soon as it has a verdict.
+    // The write may fail, because the command stops reading as soon as it has a verdict.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -165,8 +165,8 @@ fn the_command_is_not_run_once_more_than_needed() {
 
 #[test]
 fn several_jobs_see_what_one_sees() {
-    // Every third run fails, slowly. If runs counted in the order in which they end, the first dozens would all be
-    // successes.
+    // Every third run fails after a pause. If runs counted in the order in which they end, the first dozens would all
+    // be successes.
     let room = room();
     let script = "[ $((MILLSTREAM_RUN % 3)) = 0 ] && { sleep 0.3; exit 1; }; exit 0";
     let answers = ["1", "6"].map(|jobs| {
@@ -248,11 +248,11 @@ fn evidence_is_carried_from_run_to_run_until_it_decides() {
     for member in ["trials", "successes", "interval", "level"] {
         assert_eq!(whole[member], answer[member], "{member}");
     }
-    // A verdict stays, and no further run is needed for it.
+    // The saved verdict is returned again without a further run.
     let again = json(&slo("0.01"), 0);
     assert_eq!(again["trials"], answer["trials"]);
     assert_eq!(room.read("starts").len() as u64, answer["trials"].as_u64().unwrap());
-    // The question cannot be changed any more.
+    // The saved state belongs to one question, so another question is refused.
     let state = room.read("state");
     let (_, err) = ended(&slo("0.02"), 2);
     assert!(err.contains("error was `0.01") && err.contains("is now `0.02"), "{err}");
@@ -294,7 +294,7 @@ fn a_mean_of_times_is_bounded_by_the_time_limit() {
     let slo = |rest: &[&str]| room.run(&[&["slo", "--quiet", "--error", "0.01", "--json", "--mean"], rest].concat());
     let answer = json(&slo(&["--at-most", "5s", "--timeout", "10s", "--", "true"]), 0);
     assert!(answer["mean"].as_f64().unwrap() < 5.0 && answer["successes"].is_null());
-    // A failed run counts as taking the longest possible time.
+    // A failed run counts like a run of the maximum time.
     let answer = json(&slo(&["--at-most", "5s", "--range", "0s..10s", "--", "false"]), 1);
     assert_eq!(answer["mean"], 10.0);
 }

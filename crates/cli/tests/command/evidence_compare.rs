@@ -43,7 +43,7 @@ fn the_faster_command_wins() {
     assert_eq!(json(&limited, 3)["undecided_because"], "the limit was reached");
 }
 
-/// Numbers that vary by a fifth.
+/// Numbers that vary by 20 %.
 fn numbers(scale: f64) -> String {
     (0..300).map(|i| format!("{}\n", scale * (1.0 + 0.4 * f64::from(i * 181 % 300) / 300.0))).collect()
 }
@@ -133,7 +133,7 @@ fn commands_around_the_runs_run_as_often_as_documented() {
     for (file, lines) in [("setup", 1), ("prepare", 10), ("cleanup", 1), ("a", 5), ("b", 5)] {
         assert_eq!(room.read(file).len(), lines, "{file}");
     }
-    // The cleanup runs after a failure as well, and a failure of the commands around the runs is an error.
+    // The cleanup also runs after a failure. A failure of a command before or after a run is an error.
     let (_, err) = ended(&room.run(&["compare", "--run", "--cleanup", "echo >>cleanup", "false", "true"]), 4);
     assert!(err.contains("--ignore-failure") && room.read("cleanup").len() == 2, "{err}");
     let (_, err) = ended(&room.run(&["compare", "--run", "--prepare", "false", "true", "true"]), 4);

@@ -1,8 +1,8 @@
-//! The examples of `docs/evidence.md` run and print the output that the page shows.
+//! Runs the examples of `docs/evidence.md` and checks that they print the output on the page.
 //!
-//! In a block marked `console`, a line that begins with `$ ` is a command, and the following lines are its output. `…`
-//! matches any text within a line or, alone on a line, any lines. All commands run in one folder, from the top of the
-//! page to its end, with stand-ins for the programs that the page assumes.
+//! In a block marked `console`, a line that begins with `$ ` is a command, and the following lines are the command's
+//! output. Within a line, `…` matches any text. A line that consists of `…` matches any number of lines. All commands
+//! run in one folder, in the order of the page. Stand-ins replace the programs that the page assumes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Room, text};
 
-/// The programs that the page assumes, as scripts.
+/// The stand-ins: scripts in place of programs that the page assumes.
 const STAND_INS: [(&str, &str); 3] =
     [("curl", "exit 0"), ("flaky-test", "[ $((MILLSTREAM_RUN % 20)) != 7 ]"), ("query", "exit 0")];
 
@@ -79,7 +79,7 @@ fn the_examples_of_the_page_run_as_printed() {
     );
     let path = format!("{}:{}", room.path("bin").display(), std::env::var("PATH").unwrap());
     for Example { mut command, mut output } in examples {
-        // A busy machine takes longer for one of the thousand runs.
+        // On a busy machine, one of the thousand runs may take longer than 250 ms.
         for text in [&mut command].into_iter().chain(&mut output) {
             *text = text.replace("250ms", "30s");
         }

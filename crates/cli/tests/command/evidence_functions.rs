@@ -15,7 +15,7 @@ fn csm(args: &str) -> Value {
     json(&Room::new("").run(&words), 0)
 }
 
-/// Whether `value` is at or above the exact one, by a share of at most 1e-12.
+/// Whether `value` is at least `exact`, and greater by at most a share of 1e-12.
 fn is_upper(value: &Value, exact: f64) -> bool {
     let value = value.as_f64().unwrap();
     value >= exact && value - exact <= 1e-12 * exact.abs().max(1.0) + 2.0 * f64::EPSILON * exact.abs()

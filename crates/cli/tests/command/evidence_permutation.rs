@@ -3,7 +3,7 @@
 use crate::evidence::json;
 use crate::support::{Room, ended, text};
 
-/// Two files that differ by a shift of 3, and one like the first.
+/// A room with three files. The numbers in one file are shifted by 3; the third file is like the first.
 fn room() -> Room {
     let room = Room::new("");
     let file = |shift: i32| (0..60).map(|i| format!("{}\n", 10 + i * 7 % 13 + shift)).collect::<String>();
@@ -50,7 +50,7 @@ fn a_seed_repeats_the_answer_and_json_has_all_of_it() {
 
 #[test]
 fn equal_values_are_equal_in_any_order() {
-    // One division in three has the observed sum; adding the floats in another order would hide that.
+    // One division in three has the observed sum. Floating-point sums in different orders would differ.
     let room = Room::new("");
     room.write("a", "0.1\n0.2\n0.3\n");
     room.write("b", "0.3\n0.1\n0.2\n");

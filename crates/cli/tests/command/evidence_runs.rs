@@ -38,7 +38,7 @@ fn a_run_with_matched_output_lasts_until_no_process_holds_it() {
 #[test]
 fn the_output_of_a_run_explains_its_own_failure() {
     let room = room();
-    // The second run makes the pipe non-blocking, and the third writes more than fits into it.
+    // The second run makes the pipe non-blocking, and the third run writes more than fits into the pipe.
     let script = "\
         case $MILLSTREAM_RUN in\n\
         1) echo $((10+1)) >&2;;\n\
@@ -55,8 +55,8 @@ fn the_output_of_a_run_explains_its_own_failure() {
 #[test]
 fn a_run_finds_the_environment_and_the_signals_of_its_parent() {
     let room = room();
-    // SIGHUP is ignored as under nohup, SIGINT and SIGQUIT as in the background of a shell; SIGPIPE is not, although the command
-    // ignores it for itself.
+    // SIGHUP is ignored, as under nohup, and SIGINT and SIGQUIT are ignored, as in the background of a shell. SIGPIPE must not
+    // be ignored in the run, although the command itself ignores it.
     let script = r#"
         trap '' HUP INT QUIT
         signals="$(sed -n 's/Sig[BI][lg][kn]://p' /proc/self/status | tr -d '\n\t')"
@@ -108,7 +108,7 @@ fn two_interrupts_stop_current_runs_which_do_not_count() {
     until("a run was started", || room.path("starts").exists());
     let start = Instant::now();
     interrupt(&child);
-    // A different signal, since two equal signals that come together count as one.
+    // A different signal is sent, because two pending signals of the same kind count as one.
     signal(number(&child), libc::SIGTERM);
     let answer = json(&child.wait_with_output().unwrap(), 3);
     assert!(start.elapsed() < Duration::from_secs(60));
@@ -127,7 +127,7 @@ fn an_interrupt_during_a_wait_for_standard_input_keeps_the_outcomes_so_far() {
     input.write_all(b"1\n0\n1\n1").unwrap();
     until("it has taken what came", || {
         let mut left: libc::c_int = -1;
-        // SAFETY: the call stores the number of bytes in the pipe in a variable of the type that it expects.
+        // SAFETY: the call stores the number of bytes in the pipe in a variable of the expected type.
         assert_eq!(unsafe { libc::ioctl(input.as_raw_fd(), libc::FIONREAD, &raw mut left) }, 0);
         left == 0
     });
@@ -149,6 +149,6 @@ fn number(child: &Child) -> i32 {
 }
 
 fn signal(process: i32, signal: i32) {
-    // SAFETY: `kill` takes two numbers; the process was started here and has not been waited for.
+    // SAFETY: `kill` takes two numbers. The process was started here and has not been reaped.
     assert_eq!(unsafe { libc::kill(process, signal) }, 0);
 }

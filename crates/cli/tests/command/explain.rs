@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, code, ended, text, until};
 
-/// Units that wait for the only token of their key while a stage runs until there is a file `open`.
+/// The stage runs until there is a file `open`. Meanwhile, units wait for the only token of their key.
 const KEYED: &str = r#"
 name = "keyed"
 inflight = 4
@@ -94,7 +94,7 @@ fn a_key_is_found_with_and_without_its_resource() {
 fn a_run_of_another_version_is_reported_as_such() {
     let room = Room::new(GATE);
     let running = gated(&room, &[]);
-    // A client of a later version: its request is refused by name, and the connection stays open.
+    // A request of a later version is refused, the refusal names the request, and the connection stays open.
     let mut stream = UnixStream::connect(&running.control).unwrap();
     stream.write_all(b"{\"do\":\"dance\",\"to\":7}\n{\"do\":\"status\"}\n").unwrap();
     let answers: Vec<Value> =
@@ -106,7 +106,7 @@ fn a_run_of_another_version_is_reported_as_such() {
     assert!(answers[0]["error"].as_str().unwrap().contains("no request `dance`"), "{}", answers[0]);
     stop(&room, running, 0);
 
-    // A run of an earlier version, and a run of a later version without this request.
+    // The refusals of an earlier version, and of a later version without this request.
     for refusal in [
         r#"{"ok":false,"error":"not understood: unknown variant `explain`, expected `status` or `set` at line 1 column 15"}"#,
         r#"{"ok":false,"unknown":true,"error":"no"}"#,

@@ -1,4 +1,5 @@
-//! Runs on a file system that may fail at any call: the command's messages stay true, and its files sound.
+//! Runs on a file system on which any call may fail. The command's messages must be true, and its files must not be
+//! damaged.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,8 +17,8 @@ use crate::syscalls::{Answer, CHANGES, Call, answer};
 
 const FILES: usize = 24;
 
-/// Copies a tree by `write` and by a program, and lists it in a fresh file and in a file to which other runs have
-/// written.
+/// Copies a tree with `write` and with a program. Lists the files in a fresh file, and in a file to which other runs
+/// have written.
 const COPY: &str = r#"
     name = "faulty"
     [source]
@@ -71,15 +72,15 @@ fn line(file: usize) -> String {
     format!("{}/{file} of {} bytes", file % 3, file * file * 100)
 }
 
-/// Whether a call concerns a file that a run makes in its folder.
+/// Whether a call concerns a file that a run creates in its folder.
 fn is_made(call: &Call, room: &Path) -> bool {
     let path = call.path.strip_prefix(room).unwrap_or(&call.path);
-    // Pipes and sockets have no name, and are not files of the room.
+    // Pipes and sockets have no relative path, and are not files of the room.
     call.writes && path.is_relative() && !path.starts_with("runtime") && !path.to_string_lossy().contains(':')
 }
 
-/// Runs the command while `fault` answers its calls about the files that it makes. `None` if this system does not allow
-/// that.
+/// Runs the command. `fault` answers the command's calls on the files that it creates. Returns `None` if this system
+/// does not allow that.
 fn run(room: &Room, mut fault: impl FnMut(&Call) -> Answer + Send + 'static) -> Option<Output> {
     let folder = room.path("").canonicalize().unwrap();
     let mut command = room.command(RUN);
@@ -101,7 +102,7 @@ fn tally(err: &str) -> [usize; 4] {
     ["admitted ", "retired ", "dead-lettered ", "left "].map(number)
 }
 
-/// All files below a folder, as paths from there.
+/// All files below a folder, as paths relative to the folder.
 fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -130,7 +131,7 @@ fn assert_whole(room: &Room) {
     }
 }
 
-/// The lines of a list, which must all be whole.
+/// The lines of a list. Each line must be whole.
 fn lines(room: &Room, name: &str) -> Vec<String> {
     let text = room.read(name);
     assert!(text.is_empty() || text.ends_with('\n'), "{name}: {text:?}");
@@ -178,7 +179,7 @@ fn whichever_call_fails_the_messages_are_true_and_the_files_sound() {
         let said = format!("seed {seed}\n{err}\nfaults:\n{faults}");
         assert!(!err.contains("panicked"), "{said}");
         if status == 2 {
-            // The fault was found before anything ran.
+            // The run has refused to start because of the fault.
             assert!(err.contains("cannot be written") && err.contains("(os error "), "{said}");
             assert!(!room.path("out").exists(), "{said}");
             continue;
@@ -188,7 +189,7 @@ fn whichever_call_fails_the_messages_are_true_and_the_files_sound() {
         let could_not = err.lines().any(|line| line.starts_with("error: "));
         let expected = if could_not { 4 } else { i32::from(dead > 0) };
         assert_eq!(status, expected, "{said}");
-        // A part of a line stays if neither cutting the file nor blanking the part succeeds.
+        // A part of a line remains if the file cannot be shortened and the part cannot be overwritten with blanks.
         let may_have_parts =
             [libc::SYS_ftruncate, libc::SYS_pwrite64].into_iter().all(|call| has_failed(&faults, call));
         for letter in err.lines().filter(|line| line.starts_with('{')).map(str::to_owned).chain(letters(&room)) {
@@ -214,8 +215,8 @@ fn whichever_call_fails_the_messages_are_true_and_the_files_sound() {
         if !may_stay {
             assert_eq!(temporary(&room), [""; 0], "{said}");
         }
-        // On a sound file system, the next run does the remaining work. It also removes temporary files, if this run
-        // could list them.
+        // On a file system without faults, the next run does the remaining work. It also removes the temporary files of
+        // this run that are in the list.
         ended(&room.run(RUN), 0);
         assert_whole(&room);
         let outputs = files(&room.path("out")).into_iter().filter(|name| !name.contains(".millstream-")).count();
@@ -231,14 +232,14 @@ fn has_failed(faults: &str, call: libc::c_long) -> bool {
     faults.lines().any(|fault| fault.contains(&format!("number: {call},")))
 }
 
-/// The letters in the file, where a part of a letter that could not be removed is a blank line.
+/// The letters in the file. A blank line replaces a part of a letter that could not be removed.
 fn letters(room: &Room) -> Vec<String> {
     let text = fs::read_to_string(room.path("report.dead-letters.jsonl")).unwrap_or_default();
     text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Only a part of the third line that is written to `name` fits, as if the disk were full just then; calls of the kind
-/// `refused` fail.
+/// Faults as if the disk were full for one line: only a part of the third line that is written to `name` fits. In
+/// addition, calls with the number `refused` fail.
 fn full_for_one_line(name: &'static str, refused: libc::c_long) -> impl FnMut(&Call) -> Answer + Send {
     let mut writes = 0;
     move |call| {
@@ -300,7 +301,7 @@ fn a_line_of_another_program_within_a_line_stays_and_the_line_is_written_again()
             match writes {
                 3 => Answer::Short(7),
                 4 => {
-                    // Appends without a lock, as another program may.
+                    // This appends a line without a lock, like another program.
                     let mut log = fs::File::options().append(true).open(&call.path).unwrap();
                     log.write_all(FOREIGN.as_bytes()).unwrap();
                     then
@@ -318,7 +319,7 @@ fn a_line_of_another_program_within_a_line_stays_and_the_line_is_written_again()
     }
 }
 
-/// Writes lists only.
+/// A flow that only writes lists.
 const LISTS: &str = r#"
     name = "faulty"
     [source]
@@ -390,7 +391,7 @@ fn a_file_whose_close_fails_is_not_put_in_place() {
     assert!(letters(&room).iter().all(|letter| letter.contains("cannot write out/") && letter.contains(&quota)));
 }
 
-/// Whether the system knows no user but root, or does not let root act as another user, as in some containers.
+/// Whether the system has no user except root, or does not let root act as another user, as in some containers.
 fn is_one_user(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied)
 }

@@ -10,7 +10,7 @@ use crate::support::{Room, code, ended};
 
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
-/// A server that answers every path with the path itself, except `/none`, which is not found.
+/// A server. The body of each response is the requested path, except for `/none`, which gets status 404.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -34,7 +34,7 @@ fn server() -> SocketAddr {
     address
 }
 
-/// `millstream ARGS…` from a shell that has set limits.
+/// Runs `millstream ARGS…` in a shell that has set limits.
 fn limited(room: &Room, limits: &str, args: &str) -> Output {
     let script = format!("{limits} && exec {} {args}", env!("CARGO_BIN_EXE_millstream"));
     let mut shell = Command::new("sh");
@@ -44,7 +44,7 @@ fn limited(room: &Room, limits: &str, args: &str) -> Output {
 
 #[test]
 fn units_wait_for_descriptors_where_there_are_few() {
-    // Without a limit of its own to a host, the flow would have 16 connections.
+    // The flow's own limit of 2 connections per host is raised to 16.
     let room = Room::new(&FETCH.replace("\"host:*\" = 2 ", "\"host:*\" = 16 "));
     let address = server();
     let urls: String = (0..500).map(|page| format!("http://{address}/{page}\n")).collect();
@@ -128,7 +128,7 @@ fn a_retry_that_is_abandoned_at_a_silent_server_keeps_every_letter() {
     let urls: Vec<String> = (0..20).map(|page| format!("http://{address}/{page}")).collect();
     room.write("urls", urls.join("\n"));
     ended(&room.run(&["run", "flow.toml", "urls", "-p", "out=out", "--dead-letters", "dead.jsonl"]), 1);
-    // The server accepts connections and answers nothing.
+    // The server accepts connections and never responds.
     let listener = TcpListener::bind(address).unwrap();
     let mut running = room.start(&["retry", "dead.jsonl"]);
     let silent = listener.accept().unwrap();

@@ -13,7 +13,7 @@ use crate::support::{Room, Running, code, ended, until};
 
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
-/// A server that waits before it answers each request with the requested path.
+/// A server. The body of each response is the requested path. The server waits before each response.
 struct SlowPeers {
     address: SocketAddr,
     _runtime: Runtime,
@@ -41,7 +41,7 @@ impl SlowPeers {
                     let path = request.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
                     let head =
                         format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", path.len());
-                    // The client may have hung up.
+                    // The client may have closed the connection, so an error is ignored.
                     let _ = stream.write_all(&[head.as_bytes(), path].concat());
                 });
             }
@@ -54,7 +54,7 @@ impl SlowPeers {
     }
 }
 
-/// `flows/fetch.toml` with room for many requests at once, even to one host.
+/// `flows/fetch.toml`, changed so that many requests can run at once, even to one host.
 fn fetch(requests: usize) -> Room {
     let text = FETCH
         .replace("inflight = 256", &format!("inflight = {}", requests + 100))
@@ -93,8 +93,8 @@ fn a_thousand_slow_peers_are_asked_at_once_on_two_threads() {
     let report = room.json("report.json");
     let get = &report["stages"][0];
     assert_eq!((&get["name"], &get["dead_lettered"]), (&"get".into(), &0.into()), "{report}");
-    // Two threads fetch, and a third one watches over them, whatever the number of requests. A thread that has just
-    // started still has the name of the thread that started it.
+    // Whatever the number of requests, two threads run the fibers, and a third thread monitors the two. A thread that
+    // has just started still has the name of the thread that started it.
     let fetching = seen.iter().filter(|name| name.starts_with("fibers") || *name == "ms-get");
     let names: BTreeSet<&String> = fetching.clone().collect();
     assert!((2..=3).contains(&names.len()) && fetching.count() <= 4, "{seen:?}");
@@ -114,7 +114,7 @@ fn a_dump_shows_what_the_units_wait_for() {
     let dump = asked(&["--dump"]);
     assert!(dump.starts_with("20 fibers, the deepest stack so far ") && dump.contains(" of 512 KiB\n"), "{dump}");
     assert!(dump.contains("transport.rs:") && dump.contains(", for up to ") && dump.contains(", units "), "{dump}");
-    // On a busy machine the dump shows the frames of a stall above those of the group.
+    // On a busy machine, the dump may first show the frames of a stall, which come before the group.
     let frames: Vec<&str> = dump.lines().skip_while(|line| !line.contains("20 × `get`")).skip(1).collect();
     assert!(frames[0].contains("transport") && frames.iter().any(|frame| frame.contains("ureq")), "{dump}");
     let short = asked(&[]);
@@ -153,7 +153,7 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     const PROGRAMS: usize = 1000;
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
-    // The length of their sleep distinguishes them from the programs of other tests.
+    // The length of the sleep distinguishes these programs from those of other tests.
     let length = format!("6{:08}", std::process::id());
     let room = Room::new(&format!(
         "inflight = 2000\n[source]\nlines = \"-\"\n[[stage]]\nname = \"wait\"\nop = \"exec\"\n\
@@ -166,12 +166,13 @@ fn a_thousand_programs_are_waited_for_on_two_threads_and_end_with_the_run() {
     until("all programs are waited for", || ended(&room.run(&["fibers", &control, "--dump"]), 0).0.contains(&waiting));
     assert_eq!(processes_with(&length), PROGRAMS);
     let dump = ended(&room.run(&["fibers", &control, "--dump"]), 0).0;
-    // Frames of a stall come first, as in the test above.
+    // The frames of a stall may come first.
     let mut frames = dump.lines().skip_while(|line| !line.contains(&waiting)).skip(1);
-    // Without line tables, inlined functions do not appear as frames.
+    // Without line tables, inlined functions have no frames.
     assert!(frames.next().is_some_and(|frame| frame.contains("talk") || frame.contains("ops::exec")), "{dump}");
-    // Two threads run the fibers, one watches over them, and eight at a time start programs. A thread that has just
-    // started a program may not be idle yet when the next program needs a thread.
+    // Two threads run the fibers, one thread monitors the two, and at most eight at a time start programs. There may be
+    // more threads than that, because a thread that has just started a program may not be idle when the next program is
+    // started.
     let seen = threads(process);
     let running_fibers = seen.iter().filter(|name| name.starts_with("fibers-") && *name != "fibers-blocking").count();
     assert!((3..=4).contains(&running_fibers) && seen.len() <= 40, "{seen:?}");

@@ -1,4 +1,4 @@
-//! The ready flows under `flows/` keep the promises in their comments when they run on real files.
+//! The ready flows in `flows/`, run on real files, do what their comments promise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -23,7 +23,7 @@ const UNARCHIVE: &str = include_str!("../../../../flows/unarchive.toml");
 const LINES: &str = include_str!("../../../../flows/lines.toml");
 const FETCH: &str = include_str!("../../../../flows/fetch.toml");
 
-/// A room with a flow and a folder `in` of various files, two of which are equal.
+/// A room with a flow and a folder `in`. The folder has various files, and two of the files are equal.
 fn room_with_files(flow: &str) -> Room {
     let room = Room::new(flow);
     let strange = OsStr::from_bytes(b"in/not \xFF text\n.bin");
@@ -37,7 +37,7 @@ fn room_with_files(flow: &str) -> Room {
     room
 }
 
-/// The regular files below a folder: their paths in it and their contents.
+/// The regular files below a folder: their paths relative to the folder, and their contents.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -54,7 +54,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A path as JSON, with bytes that are not UTF-8 as lone surrogates.
+/// A path as a JSON string. A byte that is not UTF-8 becomes a lone surrogate.
 fn json_string(path: &Path) -> String {
     let chunks = path.as_os_str().as_bytes().utf8_chunks();
     let inner: String = chunks
@@ -67,7 +67,7 @@ fn json_string(path: &Path) -> String {
     format!("\"{inner}\"")
 }
 
-/// The lines of an archive's manifest, sorted, since the order in which units arrive is not fixed.
+/// The lines of an archive's manifest. They are sorted, because units arrive in any order.
 fn manifest(room: &Room, archive: &str) -> Vec<String> {
     let mut lines: Vec<String> = room.read(&format!("{archive}/manifest.jsonl")).lines().map(str::to_owned).collect();
     lines.sort();
@@ -192,7 +192,7 @@ fn gunzip(compressed: &[u8]) -> Vec<u8> {
     })
 }
 
-/// A server on a port of its own, which counts how many requests it serves at once.
+/// A server that counts how many requests it serves at once.
 struct Server {
     address: SocketAddr,
     most_at_once: Arc<AtomicUsize>,
@@ -200,7 +200,8 @@ struct Server {
 }
 
 impl Server {
-    /// Answers every path with the path itself; `/none` is not found, and `/late` is unavailable the first two times.
+    /// Starts the server. The body of each response is the requested path. The path `/none` gets status 404, and the
+    /// first two requests for `/late` get status 503.
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server =
@@ -371,7 +372,7 @@ fn files_of_any_size_are_archived_and_verified_in_little_memory() {
     ] {
         let child = room.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let peak = peak_bytes(child, 0);
-        // The program and, for each worker, a compressor and its window.
+        // The 64 MiB are for the program and, for each worker, a compressor with its window.
         assert!(peak < 8 * MIB + 64 * MIB, "{} MiB: {args:?}", peak / MIB);
     }
     let mut sizes = Vec::new();

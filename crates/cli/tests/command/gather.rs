@@ -6,7 +6,8 @@ use std::process::Stdio;
 
 use crate::support::{Room, code, ended, peak_bytes, text};
 
-/// A flow over the lines of a file, gathered by these keys of the stage, with a stage that follows.
+/// A flow that gathers the lines of a file. `gather` is the keys of the stage that gathers, and `then` is the next
+/// stage.
 fn lines_flow(gather: &str, then: &str) -> String {
     format!(
         r#"
@@ -24,7 +25,7 @@ fn lines_flow(gather: &str, then: &str) -> String {
     )
 }
 
-/// Splits files by lines, changes each, and puts them together again.
+/// Splits files into lines, changes each line, and joins the lines to files again.
 const MEND: &str = r#"
     name = "mend"
     [source]

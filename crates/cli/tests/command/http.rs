@@ -19,11 +19,11 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// The parts of an answer.
+/// The parts of a response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// In lower case, from the second line on.
+    /// The head in lower case, without the first line.
     pub(crate) headers: String,
     pub(crate) body: String,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
 /// Sends bytes and reads until the server closes the connection.
 pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
     let mut stream = connect(address);
-    // The server may have refused before it has read everything.
+    // The write may fail, because the server may refuse a request before it has read all of it.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -42,7 +42,7 @@ pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> Answer {
     Answer { status: status.parse().unwrap(), headers: headers.to_lowercase(), body: body.to_owned() }
 }
 
-/// Sends `GET` with further headers, each with its line end.
+/// Sends a `GET` request. `headers` are further headers, each with its line end.
 pub(crate) fn get(address: SocketAddr, path: &str, headers: &str) -> Answer {
     exchange(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n").as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Forks whose paths join again: what `plan` says about them, which joins are refused, and that none hangs.
+//! Forks whose paths join again: the messages of `plan`, the joins that are refused, and runs that must not hang.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn flow(head: &str, stages: &str) -> Room {
     room
 }
 
-/// Two paths, one of which drops some files, and their join.
+/// A fork into two paths and a join of both. One of the paths drops some files.
 fn ways(join: &str) -> String {
     format!(
         r#"
@@ -42,7 +42,7 @@ fn ways(join: &str) -> String {
     )
 }
 
-/// The page of the plan in one line.
+/// The output of `plan`, with the page in a single line.
 fn planned(room: &Room) -> (String, String) {
     let (out, err) = ended(&room.run(&["plan", "flow.toml"]), 0);
     (out.split_whitespace().collect::<Vec<_>>().join(" "), err)
@@ -77,7 +77,7 @@ fn a_join_that_waits_for_more_than_ever_comes_is_refused_with_both_paths() {
         assert!(err.contains(label), "{label}: {err}");
     }
     ended(&room.run(&["run", "flow.toml"]), 2);
-    // Something else ends the wait.
+    // With a time limit or a size limit, the wait also ends, so there is no warning.
     for end in ["wait = \"1m\"", "bytes = \"1MiB\""] {
         let (_, err) = planned(&flow("", &ways(&format!("by = \"{{path}}\"\nunits = 3\n{end}"))));
         assert_eq!(err, "", "{end}");
@@ -90,7 +90,7 @@ fn a_path_below_a_folder_identifies_files_as_the_whole_path_does() {
     let room = flow("", &stages);
     let (_, err) = ended(&room.run(&["plan", "flow.toml"]), 2);
     assert!(err.contains("no group of `join` ever has 3 units"), "{err}");
-    // Several INPUTs may each have such a file.
+    // With several INPUTs, each may contain a file with this relative path.
     let text = format!("name = \"joins\"\n[source]\nwalk = \"{{input}}\"\n{stages}");
     let (_, err) = planned(&Room::new(&text));
     assert!(
@@ -112,7 +112,7 @@ fn a_join_by_a_further_field_that_may_differ_among_pieces_is_warned_of() {
 
 #[test]
 fn a_plan_of_many_copies_and_joins_takes_little_time() {
-    // Every copy leads to all later ones and to all joins.
+    // Every fork leads to all later forks and to all joins.
     let most = 120;
     let mut stages = String::new();
     for fork in 0..most {
@@ -139,7 +139,7 @@ fn a_join_that_depends_on_the_data_is_warned_of_unless_the_wait_is_limited() {
         "by = \"{path}\"\nunits = 2\nmax_groups = 100",
         "by = \"{path}\"\nunits = 1",
         "by = \"parent\"",
-        // Many files share an extension, so nothing is known about these groups.
+        // Many files have the same extension, so nothing is known about the sizes of these groups.
         "by = \"{ext}\"\nunits = 7",
     ] {
         let (page, err) = planned(&flow("", &ways(mended)));
@@ -165,12 +165,12 @@ fn no_join_hangs_with_one_unit_in_flight_and_little_memory() {
         ended(&room.run(&["run", "-q", "flow.toml"]), 0);
         let counts: Vec<u64> = room.read("list").lines().map(|line| line.parse().unwrap()).collect();
         assert_eq!(counts.iter().sum::<u64>(), 66, "{join}");
-        // A group by parent is never closed before it is whole.
+        // A group by parent is never closed before all its members have arrived.
         assert!(join != "by = \"parent\"" || counts.len() == 60, "{counts:?}");
     }
 }
 
-/// A split within a copy, and a copy within that, all of which join again.
+/// A split within a copy, and a copy within that split. All of them are joined again.
 const NESTED: &str = r#"
     [[stage]]
     name = "read"

@@ -1,4 +1,4 @@
-//! The next run removes the remains of a killed run.
+//! The files and programs that a killed run leaves behind, and their removal by the next run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use crate::support::{Room, code, ended, until};
 
-/// A unit whose program writes half of a file, starts one program of its own and another that leaves the session, and
-/// waits.
+/// A flow whose program writes half of a file and waits. It starts two other programs, and one of these leaves the
+/// session.
 const HALF: &str = r#"
 name = "half"
 [source]
@@ -47,7 +47,7 @@ fn the_programs_of_a_killed_run_die_and_the_next_run_clears_up() {
     assert!(entries(&out).iter().all(|name| name.starts_with(".millstream-")), "{:?}", entries(&out));
     assert_eq!(entries(&out).len(), 1);
 
-    // A concurrent run leaves its files alone.
+    // Another run that ends meanwhile does not remove the files of this run.
     ended(&room.run(&["run", "next.toml", "unit", "--quiet"]), 0);
     assert_eq!(entries(&out).len(), 1);
     assert!(socket.exists() && outer.runs() && inner.runs());
@@ -58,7 +58,7 @@ fn the_programs_of_a_killed_run_die_and_the_next_run_clears_up() {
     until("its program is gone", || !outer.runs());
     until("what the program has started is gone", || !inner.runs());
     assert!(daemon.runs(), "what has left the session is its own master");
-    // SAFETY: `kill` takes two numbers; the process is the daemon, which no other code ends.
+    // SAFETY: `kill` takes two numbers. The process is the daemon, which no other code ends.
     unsafe { libc::kill(daemon.0.parse().unwrap(), libc::SIGKILL) };
 
     assert!(socket.exists() && entries(&out).len() == 1, "nobody has cleared up yet");
@@ -77,7 +77,7 @@ fn a_run_whose_terminal_is_closed_leaves_nothing() {
         running.line_with("no more units are admitted");
         running.signal(signal);
         let (status, _, err) = running.end();
-        // SAFETY: `kill` takes two numbers; the process is the daemon, which no other code ends.
+        // SAFETY: `kill` takes two numbers. The process is the daemon, which no other code ends.
         unsafe { libc::kill(daemon.0.parse().unwrap(), libc::SIGKILL) };
         assert_eq!(code(status), 3, "{err}");
         until("its programs are gone", || !outer.runs() && !inner.runs());
@@ -114,7 +114,7 @@ fn the_programs_of_killed_instruments_die_too() {
     }
 }
 
-/// Whether a process has `folder` in its environment, as the processes of a run in that folder have.
+/// Whether a supervisor of a run in `folder` exists. The environment of such a process contains the folder.
 fn supervisors_of(folder: &Path) -> bool {
     let text = folder.to_str().unwrap().trim_end_matches('/').to_owned();
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {

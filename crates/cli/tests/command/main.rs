@@ -1,4 +1,4 @@
-//! The command as its users meet it: each test runs `millstream` in a folder of its own.
+//! Tests of the command as a user sees it. Each test runs `millstream` in a folder of its own.
 
 mod support;
 mod syscalls;

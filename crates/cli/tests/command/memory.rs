@@ -1,4 +1,4 @@
-//! `memory`: the peak of a run's memory stays near its byte budget, whatever its units consist of.
+//! `memory`: the peak memory of a run stays near the byte budget, whatever the units contain.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -8,11 +8,11 @@ use crate::support::{Room, peak_bytes};
 
 const MIB: u64 = 1 << 20;
 
-/// The memory beside the byte budget: the program, its threads' stacks and buffers, the line that the source is
-/// reading, and what the allocator keeps.
+/// The memory in addition to the byte budget: the program, the stacks and buffers of its threads, the line that the
+/// source is reading, and free memory in the allocator.
 const BESIDE: u64 = 64 * MIB;
 
-/// The peak of a run whose input is `line`, repeated `times` times; a program delays each line.
+/// The peak memory of a run whose input is `line`, repeated `times` times. A program delays each line.
 fn peak_with_lines(stages: &str, line: &[u8], times: usize) -> u64 {
     let room = Room::new(&format!(
         "memory = \"16MiB\"\ninflight = 100\n[source]\nlines = \"-\"\n{stages}\n\

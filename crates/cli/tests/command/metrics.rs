@@ -1,4 +1,4 @@
-//! `--metrics` and `--metrics-file`, and the HTTP server beneath.
+//! `--metrics` and `--metrics-file`, and the HTTP server for metrics.
 
 #[path = "../../../flow/tests/support/openmetrics.rs"]
 mod openmetrics;
@@ -168,7 +168,7 @@ fn the_dashboard_and_its_page_name_metrics_that_exist() {
     let page = fs::read_to_string(root.join("docs/watch.md")).unwrap();
     for sample in &served {
         let name = sample.name.trim_end_matches("_sum").trim_end_matches("_count");
-        // The page writes `…_ending` for names with the same beginning as the previous one.
+        // If a name begins like the previous name, the page shows only its end, as `…_ending`.
         let begins = name.match_indices('_').any(|(at, _)| page.contains(&format!("`…{}`", &name[at..])));
         assert!(begins || page.contains(&format!("`{name}`")), "{name} is not on the page");
     }
@@ -213,7 +213,7 @@ fn a_metrics_file_that_cannot_be_written_is_reported_before_the_run() {
     assert!(!room.path("made").exists());
 }
 
-/// A collector on loopback, and the requests that it gets: head and body.
+/// A collector on the loopback interface, and a channel with the head and body of each request.
 fn collector(answers: bool) -> (std::net::SocketAddr, std::sync::mpsc::Receiver<(String, String)>) {
     use std::io::{BufRead, BufReader, Read, Write};
 

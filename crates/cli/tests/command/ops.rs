@@ -1,4 +1,4 @@
-//! The work of stages on real files and processes, seen from outside the command.
+//! The ops of stages, tested through the command with real files and processes.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::support::{Process, Room, ended, until};
 
-/// Copies a tree, and lists what it has copied.
+/// Copies a tree, and lists the copied files.
 const COPY: &str = r#"
     [source]
     walk = "from"
@@ -67,7 +67,8 @@ fn a_copy_is_the_same_tree_and_a_second_one_keeps_it() {
     assert!(letters.iter().all(|letter| letter["message"].as_str().expect("text").contains("exists and is kept")));
 }
 
-/// Runs the command with a limit of 32 KiB on file sizes, which fails a write in its middle as a full disk does.
+/// Runs the command with a limit of 32 KiB on file sizes. At this limit, a write fails in the middle, as on a full
+/// disk.
 fn limited(room: &Room, args: &[&str]) -> Output {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "ulimit -f 64; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_millstream")]).args(args);
@@ -178,7 +179,7 @@ fn a_program_that_ignores_signals_is_gone_when_a_run_is_abandoned() {
     let program = room.process("pid");
     running.signal(libc::SIGINT);
     running.line_with("no more units are admitted");
-    // Two equal signals that come together count as one.
+    // Two different signals are sent, because two pending signals of the same kind count as one.
     running.signal(libc::SIGINT);
     running.signal(libc::SIGTERM);
     let (status, _, stderr) = running.end();
@@ -186,7 +187,7 @@ fn a_program_that_ignores_signals_is_gone_when_a_run_is_abandoned() {
     gone(&program.0);
 }
 
-/// Waits until the processes with these numbers, one per line, are gone.
+/// Waits until the processes with these ids, one per line, have ended.
 fn gone(numbers: &str) {
     for number in numbers.lines() {
         let process = Process(number.to_owned());
@@ -355,7 +356,7 @@ fn a_program_that_gets_no_data_of_its_unit_is_warned_of() {
     }
 }
 
-/// Compresses the files below `in`.
+/// A flow that compresses the files below `in`.
 fn packing(memory: &str) -> String {
     format!(
         r#"
@@ -376,7 +377,8 @@ fn packing(memory: &str) -> String {
     )
 }
 
-/// Decompresses the files below `in` that end with `.gz`, and takes at most `max_bytes` of each.
+/// A flow that decompresses the files below `in` whose names end with `.gz`. The content of each may have at most
+/// `max_bytes` bytes.
 fn unpacking(memory: &str, max_bytes: &str) -> String {
     format!(
         r#"

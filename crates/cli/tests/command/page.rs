@@ -1,4 +1,4 @@
-//! `--page`: the page of a run, its states, and its changes of the run.
+//! `--page`: the page of a run, the states that the page shows, and changes to the run from the page.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use crate::whatif::{behind_a_slow_host, busy, let_end};
 
 const TOKEN: &str = "0123456789abcdef-token";
 
-/// A client of the stream of states.
+/// A client that reads the stream of states.
 struct Events(BufReader<TcpStream>);
 
 impl Events {
@@ -31,7 +31,7 @@ impl Events {
         Self(events)
     }
 
-    /// The next event: its name and data; `None` at the end.
+    /// The name and the data of the next event; `None` at the end.
     fn next(&mut self) -> Option<(String, Value)> {
         let mut name = String::new();
         loop {
@@ -54,7 +54,7 @@ impl Events {
     }
 }
 
-/// Posts settings with further headers, each with its line end.
+/// Sends a `POST` request with settings. `headers` are further headers, each with its line end.
 fn post(server: SocketAddr, headers: &str, body: &str) -> Answer {
     let length = body.len();
     let head = format!("POST /settings HTTP/1.1\r\nHost: {server}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");
@@ -89,7 +89,7 @@ fn the_page_needs_nothing_from_elsewhere_and_writes_no_markup() {
         for markup in
             ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", " on", "style="]
         {
-            // Inline handlers and styles would be refused by the policy.
+            // The page's policy forbids inline handlers and styles.
             let found = if markup == " on" {
                 body.contains(" onclick") || body.contains(" onload")
             } else {
@@ -179,7 +179,7 @@ fn fifty_clients_many_of_which_do_not_read_delay_neither_the_run_nor_each_other(
         reader.expect("state");
         reader.expect("state");
     }
-    // A single server serves the page and the metrics beside the streams, and refuses a further stream.
+    // One server serves the page, the metrics and the streams. It refuses a further stream.
     assert_eq!(get(server, "/", "").status, 200);
     assert_eq!(get(server, "/metrics", "").status, 200);
     until("a further stream is refused", || {
@@ -215,8 +215,8 @@ fn nothing_of_the_page_is_answered_under_a_foreign_name() {
             assert_eq!(answer.status, 421, "{host}{path}");
             assert!(!answer.body.contains("gate"), "{host}{path}: {}", answer.body);
         }
-        // A page under the foreign name has the same origin as this request; neither the origin nor the token makes the
-        // server accept it.
+        // A page under the foreign name would have the origin of this request. The server refuses the request in spite
+        // of this origin and the token.
         for path in ["/settings", "/retry"] {
             let head = format!(
                 "POST {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin\r\n\
@@ -353,7 +353,7 @@ fn the_states_of_60_stages_with_hostile_names_are_small_and_text() {
     }
     let room = Room::new(&flow);
     room.write("in", "<script>alert(2)</script>\n".repeat(20));
-    // A standard input that does not end keeps the run going.
+    // The run reads standard input, which does not end, so the run does not end either.
     let flow = flow.replace("\"{input}\"", "\"-\"");
     room.write("flow.toml", flow);
     let mut command = room.command(&["run", "flow.toml", "--page"]);
@@ -380,7 +380,7 @@ fn the_states_of_60_stages_with_hostile_names_are_small_and_text() {
     assert_eq!(status.code(), Some(1));
 }
 
-/// Asks what settings would do, with further headers.
+/// Sends a what-if question about settings. `headers` are further headers.
 fn what_if(server: SocketAddr, headers: &str, body: &str) -> Answer {
     let length = body.len();
     let head = format!("POST /whatif HTTP/1.1\r\nHost: {server}\r\nContent-Length: {length}\r\n{headers}\r\n{body}");

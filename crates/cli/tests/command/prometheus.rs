@@ -1,4 +1,5 @@
-//! The metrics, and the dashboard's queries on them, in a real Prometheus. Without one, the tests say so.
+//! The metrics, and the queries of the dashboard, in a real Prometheus. If Prometheus is not installed, the tests print
+//! that.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::http::{address, get};
 use crate::support::{Room, Running, ended, text, until};
 
-/// A flow whose units wait, run, fail and are retried for as long as a test watches.
+/// A flow whose units wait, run, fail and are retried during the whole test.
 const FLOW: &str = r#"
 name = "watched"
 inflight = 32
@@ -69,7 +70,7 @@ impl Prometheus {
              static_configs:\n      - targets: ['{scrapes}']\n"
         );
         room.write("prometheus.yml", config);
-        // The port is free now, and is unlikely to be taken until Prometheus listens there.
+        // The port is free now. It is unlikely that another program listens on it before Prometheus does.
         let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new("prometheus");
         command
@@ -82,7 +83,7 @@ impl Prometheus {
         Self { child: command.spawn().expect("it is here"), url: format!("http://{own}") }
     }
 
-    /// The current result of a query, one series per line.
+    /// The current result of a query, with one series per line.
     fn query(&self, expression: &str) -> Output {
         let mut command = Command::new("promtool");
         command.args(["query", "instant", &self.url, expression]).env("NO_PROXY", "127.0.0.1");

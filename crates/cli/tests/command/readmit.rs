@@ -1,4 +1,4 @@
-//! Dead letters that a live run runs again: requested from the page, the control socket and `top`.
+//! Dead letters that a live run runs again, at the request of the page, of a client of the control socket, or of `top`.
 
 use std::io::Write;
 use std::process::{ChildStdin, Stdio};
@@ -11,7 +11,7 @@ use crate::support::{Room, Running, code, ended, until};
 const TOKEN: &str = "0123456789abcdef-token";
 const LETTERS: &str = "mend.dead-letters.jsonl";
 
-/// Lines that start with `bad` die until there is a file `mended`; then they run until there is a file `open`.
+/// Lines that start with `bad` die until there is a file `mended`. After that, they run until there is a file `open`.
 const MEND: &str = r#"
 name = "mend"
 inflight = 4
@@ -29,7 +29,7 @@ line = "{line}"
 fresh = true
 "#;
 
-/// A run that reads lines as long as its input is open.
+/// Starts a run that reads lines as long as its input is open.
 fn start(room: &Room, args: &[&str]) -> (Running, ChildStdin) {
     let mut command = room.command(&[&["run", "flow.toml"], args].concat());
     command.stdin(Stdio::piped());
@@ -45,7 +45,7 @@ fn waits_for_dead(room: &Room, dead: u64) {
     });
 }
 
-/// Asks the control socket.
+/// Sends the request `retry` to the control socket.
 fn retry(running: &Running) -> Value {
     let mut stream = std::os::unix::net::UnixStream::connect(&running.control).expect("the run listens");
     stream.write_all(b"{\"do\":\"retry\"}\n").expect("a request");
@@ -70,7 +70,7 @@ fn letters(room: &Room) -> Vec<String> {
     lines
 }
 
-/// The files of letters other than that of the run.
+/// The files of letters, except the run's own file.
 fn others(room: &Room) -> Vec<String> {
     let names = std::fs::read_dir(room.path("")).unwrap().map(|entry| entry.unwrap().file_name());
     names

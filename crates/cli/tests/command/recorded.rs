@@ -40,7 +40,7 @@ impl Drop for Served {
     }
 }
 
-/// The data in a page.
+/// The JSON data in a page.
 fn data(page: &str) -> Value {
     let (_, data) = page.split_once("id=\"frozen\">").expect("data");
     serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON")
@@ -61,7 +61,7 @@ fn a_trace_is_served_as_the_page_of_its_run() {
     assert_eq!(data["flow"]["stages"][0], serde_json::json!({ "name": "load", "next": [1] }));
     let (state, report) = (&data["state"], &data["report"]);
     assert_eq!((&state["stages"][1]["done"], &state["totals"]["phase"]), (&24.into(), &"done".into()));
-    // Even a short run is shown over time.
+    // Even the page of a short run has a history of many moments.
     assert!(state["history"]["moments"].as_array().unwrap().len() > 50, "{}", state["history"]);
     assert!(data["flow"]["lanes"].as_array().unwrap().len() > 50);
     let waits = state["waits"].as_array().unwrap();
@@ -120,7 +120,7 @@ fn a_trace_becomes_one_file() {
     }
 }
 
-/// A room with a trace, the events and the report of one run, in which one unit fails.
+/// A room with the trace, the events and the report of one run. One unit of this run fails.
 fn told_three_ways() -> Room {
     let flow = "name = 'f<img src=x>'\n[resources]\nslot = 1\n[source]\nlines = \"{input}\"\n\
         [[stage]]\nname = 'try <b>'\nop = \"exec\"\nexec = [\"sh\", \"-c\", \"test $0 != bad\", \"{line}\"]\nneeds = { slot = 1 }\n";

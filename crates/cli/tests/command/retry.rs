@@ -9,8 +9,8 @@ use millstream_command::hex;
 
 use crate::support::{Room, code, ended, until};
 
-/// Lines that start with `bad` die until there is a file `mended`; `ran` gets each line that a program gets, in
-/// hexadecimal.
+/// Lines that start with `bad` die until there is a file `mended`. Each line for which a program runs is appended to
+/// the file `ran`, in hexadecimal.
 const MEND: &str = r#"
 name = "mend"
 inflight = 2
@@ -191,13 +191,13 @@ fn a_retry_that_is_killed_loses_no_letter() {
     until("the program ends with its run", || !program.runs());
     fs::remove_file(room.path("shut")).unwrap();
     let apart = set_apart(&room).expect("a retry that was killed leaves its letters");
-    // If there are also letters of other units, the message names the file.
+    // If there are also letters of other units, only a message names the file of the unfinished round.
     room.write(LETTERS, room.read(&apart).lines().next().unwrap().to_owned() + "\n");
     let (_, err) = ended(&room.run(&["retry"]), 0);
     assert!(err.contains(&format!("`millstream retry {apart}`")), "{err}");
     fs::remove_file(room.path(&(LETTERS.to_owned() + ".old"))).unwrap();
     fs::remove_file(room.path("ran")).unwrap();
-    // If there are no others, the file is found without being named.
+    // If there are no other letters, `retry` finds this file by itself.
     ended(&room.run(&["retry"]), 0);
     let all: Vec<Vec<u8>> = (0..5).map(|i| format!("bad {i}").into_bytes()).collect();
     assert_eq!(ran(&room, "ran"), all);

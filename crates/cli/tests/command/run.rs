@@ -1,4 +1,4 @@
-//! `millstream run`: reports, dead letters, exit statuses, and what goes to which stream.
+//! `millstream run`: reports, dead letters, exit statuses, and the texts on standard output and standard error.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
@@ -10,7 +10,7 @@ use millstream_command::hex;
 
 use crate::support::{Room, code, ended, text, until};
 
-/// Each line is the exit status of a shell.
+/// Each line is the exit status with which a shell exits.
 const EXIT: &str = r#"
 name = "exit"
 inflight = 8

@@ -1,4 +1,5 @@
-//! Output on terminals and in logs: names, arguments, files and other processes' words appear as visible characters.
+//! Output on terminals and in logs: names, arguments, contents of files and messages of other processes are shown with
+//! visible characters.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
@@ -10,11 +11,11 @@ use serde_json::json;
 use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, code, text};
 
-/// A text that clears the screen in two ways, sets a title, reverses the order of text, begins a line, and has
+/// A text that clears the screen in two ways, sets a title, reverses the order of text, begins a new line, and contains
 /// invisible characters.
 const HOSTILE: &str = "a\x1b[2J\u{9b}2J\x1b]0;t\x07\u{202e}b\u{2066}\u{200f}\u{61c}\u{2028}c\u{200b}\u{e0041}d";
 
-/// The characters that must not come out.
+/// The first character that must not be in the output.
 fn hidden(text: &str) -> Option<char> {
     text.chars().find(|c| {
         (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -22,7 +23,7 @@ fn hidden(text: &str) -> Option<char> {
     })
 }
 
-/// Checks that the output shows `HOSTILE` and contains no effective control character of it.
+/// Checks that the output contains the visible form of `HOSTILE` and no hidden character.
 fn assert_shown(what: &str, output: &Output) {
     let said = text(&output.stdout) + &text(&output.stderr);
     assert_eq!(hidden(&said), None, "{what}: {said:?}");
@@ -131,7 +132,7 @@ fn a_flow_files_words_are_shown() {
     }
 }
 
-/// `HOSTILE` as TOML writes it.
+/// `HOSTILE` as a TOML string.
 fn escaped() -> String {
     HOSTILE
         .chars()
@@ -153,7 +154,7 @@ op = "exec"
 exec = ["sh", "-c", "cat words >&2; exit 3"]
 needs = { slot = 1 }
 "#;
-    // Names are refused for control characters, not for others.
+    // Names with control characters are refused; other hidden characters are allowed.
     let name: String = HOSTILE.chars().filter(|c| !c.is_control()).collect();
     let room = Room::new(&flow.replace("NAME", &name));
     std::fs::create_dir(room.path("tree")).unwrap();
@@ -169,7 +170,7 @@ needs = { slot = 1 }
             assert_eq!(hidden(&content), None, "{file}: {content:?}");
         }
     }
-    // The names are shown escaped, and still refer to the same files.
+    // The file escapes the names. A JSON parser returns the original names.
     let letter = &room.json_lines("letters.jsonl")[0];
     assert_eq!(letter["path"], format!("tree/{HOSTILE}"));
     assert_eq!(letter["stage"], name);
@@ -212,7 +213,7 @@ fn a_hostile_socket_cannot_control_the_terminal() {
     stop(&room, running, 0);
     snapshot["flow"] = HOSTILE.into();
     snapshot["stages"][0]["name"] = HOSTILE.into();
-    // Sums must not overflow.
+    // The largest numbers are sent, because sums must not overflow.
     snapshot["retired"] = u64::MAX.into();
     snapshot["dead_lettered"] = u64::MAX.into();
     let refusal = json!({ "ok": false, "error": HOSTILE, "settable": [HOSTILE] });
@@ -228,7 +229,7 @@ fn a_hostile_socket_cannot_control_the_terminal() {
         (&["status", "./socket"], status.to_string(), 0),
         (&["status", "./socket", "--json"], status.to_string(), 0),
         (&["status", "./socket"], json!({ "ok": HOSTILE }).to_string(), 2),
-        // An unknown variant is quoted as it came.
+        // The error quotes an unknown variant.
         (&["status", "./socket"], strange.to_string(), 2),
     ];
     let answers: Vec<_> = asked.iter().map(|(_, answer, _)| answer.clone()).chain([no_answer]).collect();

@@ -1,11 +1,11 @@
-//! `millstream run` and signals: once drains, twice abandons.
+//! `millstream run` and signals: the first signal stops admission, and the second abandons the units in flight.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::support::{Room, Running, code, signal, until};
 
-/// Units that run until there is a file `open`, two at a time.
+/// Units run two at a time, until there is a file `open`.
 const GATE: &str = r#"
 name = "gate"
 inflight = 4
@@ -79,7 +79,8 @@ fn signals_that_were_ignored_at_the_start_stay_ignored() {
 
 #[test]
 fn two_interrupts_abandon_a_hung_stage_and_say_what_was_left() {
-    // On a busy machine, the run may need more than its second and is then ended without a message.
+    // On a busy machine, a run may not end within a second, and is then ended without a message. So several attempts
+    // are made.
     assert!((0..5).any(|_| two_interrupts_say_what_was_left()), "every run was cut short");
 }
 

@@ -126,7 +126,7 @@ fn problems_are_printed_and_are_the_exit_status_although_the_slab_cannot_be_open
     drop(cache);
     drop(slab);
     let file = std::fs::File::options().read(true).write(true).open(&path).expect("the slab");
-    // The words begin after the header and the slots: one is senseless, and one points nowhere.
+    // The words begin after the header and the slots. One word gets a senseless value, and another an invalid index.
     let word = |index: u64| 4096 + 8192 + 8 * index;
     file.write_all_at(&0x7fff_ffff_u64.to_le_bytes(), word(50)).expect("a word");
     file.write_all_at(&(9_u64 << 16).to_le_bytes(), word(51)).expect("a word");

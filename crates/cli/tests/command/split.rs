@@ -27,7 +27,8 @@ fn a_column_that_a_table_lacks_is_named_with_the_columns_that_it_has() {
     assert!(err.contains("did you mean `{json.total}`?"), "{err}");
 }
 
-/// A flow that splits files, with these keys of the split, and these of an `append` that follows.
+/// A flow that splits files and appends lines. `split` is the keys of the stage that splits, and `line` is the line of
+/// the `append`.
 fn flow(split: &str, line: &str) -> String {
     format!(
         r#"
@@ -113,7 +114,7 @@ fn files_of_an_archive() {
     assert_eq!(sorted(&room, "out"), ["./sub/one 1 one", "./two 2 two"]);
 }
 
-/// A zip archive of stored files.
+/// A zip archive of files without compression.
 fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
     let short = |number: usize| (number as u16).to_le_bytes();
@@ -134,7 +135,7 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     [&archive[..], &directory, b"PK\x05\x06\0\0\0\0", &end].concat()
 }
 
-/// A flow that unpacks zip archives, after these stages.
+/// A flow that unpacks zip archives. `before` is the text of stages before the `split`.
 fn unpacking(memory: &str, before: &str) -> String {
     format!(
         r#"
@@ -288,7 +289,7 @@ fn a_retry_goes_on_after_the_last_good_piece() {
     assert_eq!(sorted(&room, "out"), ["1", "2", "3"]);
 }
 
-/// A piece that breaks off, and a piece of it that has died, have a letter each.
+/// There is a letter for a piece that is torn, and another letter for a dead piece of that piece.
 #[test]
 fn a_retry_runs_the_remainder_of_a_torn_piece_and_its_dead_pieces() {
     let flow = MEND.replace("by = \"lines\"", "by = \"json\"");

@@ -1,4 +1,4 @@
-//! `millstream status` and `millstream set`, and the control socket beneath them.
+//! `millstream status` and `millstream set`, and the control socket that both use.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Room, Running, code, ended, text, until};
 
-/// Units that wait for one token each while a stage runs until there is a file `open`.
+/// The stage runs until there is a file `open`. Meanwhile, units wait for a token each.
 pub(crate) const GATE: &str = r#"
 name = "gate"
 inflight = 4
@@ -32,8 +32,8 @@ workers = "1..4"
 "#;
 
 pub(crate) fn gated(room: &Room, args: &[&str]) -> Running {
-    // The file is written only once: another run in this room may be reading it, and would end early if the file were
-    // empty for a moment.
+    // The file is written only once. Another run in this room may be reading the file, and would end early if it found
+    // the file empty.
     if !room.path("in").exists() {
         room.write("in", (0..20).map(|i| format!("{i}\n")).collect::<String>());
     }
@@ -46,9 +46,10 @@ pub(crate) fn stop(room: &Room, running: Running, expected: i32) {
     assert_eq!(code(status), expected, "{err}");
 }
 
-/// Asks the socket and reads one line.
+/// Sends a request to the socket and reads one line.
 pub(crate) fn ask(stream: &mut UnixStream, request: &[u8]) -> Value {
-    // The run stops reading a request that is too long, but answers it.
+    // The write may fail, because the run stops reading a request that is too long. The run still answers such a
+    // request.
     let _ = stream.write_all(request);
     let mut line = String::new();
     BufReader::new(&*stream).read_line(&mut line).expect("the run answers");
@@ -150,7 +151,7 @@ fn the_protocol_answers_line_by_line_and_bounds_its_requests() {
     }
     let silent: Vec<_> = (0..40).map(|_| connect()).collect();
     drop(silent);
-    // Until the run has noticed that the silent clients are gone, it may refuse a new client by closing.
+    // Until the run has noticed that the silent clients have disconnected, it may close the connection of a new client.
     until("it answers again", || {
         let mut stream = connect();
         let mut answer = String::new();
@@ -165,7 +166,7 @@ fn the_protocol_answers_line_by_line_and_bounds_its_requests() {
 fn a_socket_that_was_left_behind_is_removed() {
     let room = Room::new(GATE);
     let mut running = gated(&room, &[]);
-    // A program that is just being started has a copy of the socket as well.
+    // A program that is being started has a copy of the socket, so the test waits until it has been started.
     let program = room.process("began");
     running.child.kill().unwrap();
     running.child.wait().unwrap();
@@ -196,7 +197,7 @@ fn several_runs_are_listed_and_must_be_named() {
     }
 }
 
-/// A connection, unless the backlog is full and this one would have to wait.
+/// Connects without blocking. Fails if the backlog is full.
 fn connect_at_once(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -209,7 +210,7 @@ fn a_run_that_says_nothing_is_named() {
     let room = Room::new(GATE);
     let (silent, other) = (gated(&room, &[]), gated(&room, &[]));
     silent.signal(libc::SIGSTOP);
-    // The second time, the backlog is full, so the connection is not even queued.
+    // In the second iteration, the backlog is full, so the connection is not queued.
     let mut offered = Vec::new();
     for _ in 0..2 {
         let (out, err) = ended(&room.run(&["status"]), 0);

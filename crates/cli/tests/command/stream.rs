@@ -54,7 +54,7 @@ fn a_refused_program_is_shown_with_both_paths_and_the_text_to_write() {
     ] {
         assert!(error.contains(part), "{part} in {error}");
     }
-    // The input is read again, as the message advises.
+    // The input is read again, which is the advice in the message.
     let (status, out, _) = run(&room, &["stream", "x = lines(); zip(every(x, 2), reread(x))", "lines"]);
     assert_eq!((status, out.as_str()), (0, "0\t0\n2\t1\n4\t2\n6\t3\n8\t4\n"));
 }
@@ -108,7 +108,7 @@ fn a_spill_runs_a_refused_program_and_a_full_disk_is_reported() {
     assert_eq!((status, error.as_str()), (0, ""));
     assert!(out.lines().enumerate().all(|(n, line)| line == format!("{}\t{n}", 2 * n)));
     assert_eq!(out.lines().count(), 200_000);
-    // No file may have more than 100 KiB.
+    // The shell limits file sizes to 100 KiB.
     let mut limited = Command::new("bash");
     limited.args([
         "-c",
@@ -141,7 +141,7 @@ fn a_spill_on_a_full_disk_ends_with_an_error_after_whole_values() {
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("cannot spill values of") && error.contains("No space left on device"), "{error}");
     assert!(error.contains("the output is incomplete"), "{error}");
-    // Nothing is left in the folder, and each line is a value.
+    // No file is left in the folder, and each line of the output is a value.
     assert!(out.lines().enumerate().all(|(n, line)| line == format!("{}\t{n}", 2 * n)), "{out:.200}");
     assert!(out.ends_with('\n') && out.lines().count() > 10_000, "{}", out.lines().count());
 }
@@ -155,7 +155,7 @@ fn a_reader_that_goes_away_ends_the_program() {
     assert_eq!(String::from_utf8_lossy(&head.output().expect("bash runs").stdout), "1\n2\n0\n");
 }
 
-/// A program whose input stays open, and its lines as they come.
+/// A program whose input stays open, and a channel for the lines of its output.
 fn filter(room: &Room, text: &str, input: &str) -> (Child, PipeWriter, Receiver<String>) {
     let (reader, mut writer) = pipe().expect("a pipe");
     writer.write_all(input.as_bytes()).expect("it has room");
@@ -167,10 +167,10 @@ fn filter(room: &Room, text: &str, input: &str) -> (Child, PipeWriter, Receiver<
     (child, writer, lines)
 }
 
-/// The bytes in a pipe.
+/// The number of bytes in a pipe.
 fn waiting_in(pipe: &impl AsRawFd) -> i32 {
     let mut bytes = 0;
-    // SAFETY: the call writes one number, and the descriptor is open.
+    // SAFETY: the call writes one number to `bytes`, and the descriptor is open.
     assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
     bytes
 }
@@ -191,7 +191,7 @@ fn each_value_is_out_before_the_program_waits_for_more_input() {
         }
         input_of.write_all(input.as_bytes()).expect("it reads");
         assert!(lines.recv_timeout(PATIENCE).is_ok(), "{text}");
-        // The program waits and has buffered nothing.
+        // The program waits for input and has no output in a buffer.
         signal(&child, libc::SIGTERM);
         assert_eq!(end_of(&mut child).signal(), Some(libc::SIGTERM), "{text}");
     }
@@ -201,7 +201,7 @@ fn each_value_is_out_before_the_program_waits_for_more_input() {
 fn a_program_that_is_asked_to_end_leaves_all_its_lines_whole() {
     let room = Room::new("");
     for number in [libc::SIGINT, libc::SIGTERM] {
-        // One line is printed, and then the search for another takes forever.
+        // The program prints one line, and then searches for another line forever.
         let endless = "merge(lines(), filter(numbers(1, 9000000000000000000), it < 0))";
         let (mut child, input, lines) = filter(&room, endless, "first\n");
         until("the line is read", || waiting_in(&input) == 0);
@@ -266,7 +266,7 @@ fn a_second_signal_ends_a_program_whose_output_is_not_read() {
     let (unread, output): (PipeReader, PipeWriter) = pipe().expect("a pipe");
     let mut child = room.command(&["stream", "numbers(1, 9000000000000000000)"]);
     let mut child = child.stdout(output).spawn().expect("it starts");
-    // The pipe has the size of the buffer, so the next write does not end.
+    // The pipe is as large as the program's buffer, so the next write blocks.
     until("a buffer is written", || waiting_in(&unread) > 60_000);
     signal(&child, libc::SIGINT);
     signal(&child, libc::SIGTERM);

@@ -1,4 +1,4 @@
-//! Programs of streams as stages of a flow.
+//! Programs in the language of streams as stages of a flow.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Runs the command in a folder of its own, with a run-time folder of its own.
+//! Runs the command in a folder of its own, with its own `XDG_RUNTIME_DIR`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The time limit of waits: longer than any test takes on a busy machine, so a test that reaches it hangs.
+/// The time limit of waits. No test takes this long, even on a busy machine, so a test that reaches the limit hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A folder with a flow file, in which commands run.
@@ -44,7 +44,7 @@ impl Room {
         serde_json::from_str(&self.read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Renames the only list that lacks units, `NAME.RUN.DEAD.partial`, to its final name.
+    /// Renames the only partial list, `NAME.RUN.DEAD.partial`, to its final name.
     pub(crate) fn take_partial(&self, name: &str) {
         assert!(!self.path(name).exists(), "a list with gaps has no such name");
         let entries = fs::read_dir(self.folder.path()).expect("a folder").flatten().map(|entry| entry.file_name());
@@ -55,7 +55,7 @@ impl Room {
         fs::rename(self.path(&partial[0]), self.path(name)).expect("it is there");
     }
 
-    /// The lines of a file of JSON lines.
+    /// The values in a file of JSON lines.
     pub(crate) fn json_lines(&self, name: &str) -> Vec<Value> {
         self.read(name).lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
@@ -68,7 +68,7 @@ impl Room {
         command
     }
 
-    /// Gives a program the environment of this room, and nothing of the environment of the tests.
+    /// Gives a program the environment of this room, without variables from the environment of the tests.
     pub(crate) fn at_home(&self, command: &mut Command) {
         command
             .current_dir(self.folder.path())
@@ -84,7 +84,7 @@ impl Room {
         self.command(args).output().expect("the command starts")
     }
 
-    /// Starts `millstream ARGS…` and waits until its control socket is there.
+    /// Starts `millstream ARGS…` and waits until its control socket exists.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::start(self.command(args))
     }
@@ -95,7 +95,7 @@ impl Room {
         serde_json::from_str(&out).expect("JSON")
     }
 
-    /// Waits until a program has written its number to a file.
+    /// Waits until a program has written its process id to a file.
     pub(crate) fn process(&self, name: &str) -> Process {
         let mut process = None;
         until(&format!("{name} holds a number"), || {
@@ -114,7 +114,7 @@ impl Room {
 /// Gives a program the default signal handling, as in an interactive shell. The tests may have been started with some
 /// signals ignored, for example in the background of a script or under `nohup`.
 pub(crate) fn heed_signals(command: &mut Command) {
-    // SAFETY: between fork and exec the closure only makes system calls.
+    // SAFETY: between fork and exec, the closure only makes system calls.
     unsafe {
         command.pre_exec(|| {
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM, libc::SIGXFSZ] {
@@ -125,10 +125,10 @@ pub(crate) fn heed_signals(command: &mut Command) {
     }
 }
 
-/// Sends a signal to a child that has not been waited for.
+/// Sends a signal to a child that has not been reaped.
 pub(crate) fn signal(child: &Child, signal: i32) {
     let pid = i32::try_from(child.id()).expect("a process id");
-    // SAFETY: `kill` takes two numbers; the process is a child that has not been waited for.
+    // SAFETY: `kill` takes two numbers. The process is a child that has not been reaped.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 
@@ -142,11 +142,11 @@ pub(crate) fn end_of(child: &mut Child) -> ExitStatus {
     status.expect("ended")
 }
 
-/// The number of a process.
+/// The id of a process.
 pub(crate) struct Process(pub(crate) String);
 
 impl Process {
-    /// Whether the process has not ended; a zombie counts as ended.
+    /// Whether the process still runs. A zombie does not count.
     pub(crate) fn runs(&self) -> bool {
         fs::read_to_string(format!("/proc/{}/stat", self.0)).is_ok_and(|stat| !stat.contains(") Z"))
     }
@@ -196,7 +196,7 @@ impl Running {
         signal(&self.child, number);
     }
 
-    /// Waits for the end: exit status, standard output, standard error.
+    /// Waits for the end. Returns the exit status, standard output and standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String, String) {
         let status = end_of(&mut self.child);
         let mut stdout = String::new();
@@ -215,7 +215,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until the condition holds.
+/// Waits until the condition is true.
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !so() {
@@ -228,12 +228,12 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The exit status; the process must not have ended by a signal.
+/// The exit status. The process must not have been killed by a signal.
 pub(crate) fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| panic!("ended by signal {:?}", status.signal()))
 }
 
-/// The output of a command that ended as expected.
+/// Checks the exit status of a command, and returns standard output and standard error.
 pub(crate) fn ended(output: &Output, expected: i32) -> (String, String) {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(code(output.status), expected, "standard output:\n{out}\nstandard error:\n{err}");
@@ -241,12 +241,12 @@ pub(crate) fn ended(output: &Output, expected: i32) -> (String, String) {
     (out, err)
 }
 
-/// Waits for the end of a run with this exit status; returns its maximum resident memory.
+/// Waits for the end of a run, which must have this exit status. Returns the run's maximum resident memory.
 pub(crate) fn peak_bytes(mut child: Child, expected: i32) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     until("the run ends", || {
-        // The figure never falls, so it can be read at any moment before the process is gone.
+        // `VmHWM` never decreases, so it can be read at any moment before the process ends.
         let found = fs::read_to_string(&status).unwrap_or_default();
         let line = found.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());

@@ -1,7 +1,8 @@
-//! Simulates a file system that fails or hangs: the test answers system calls of a command in place of the kernel.
+//! Simulates a file system that fails or does not respond: the test answers system calls of a command in place of the
+//! kernel.
 //!
-//! The kernel passes the selected calls to the test (`seccomp` with a listener), however the command makes them. The
-//! test lets a call proceed, fails it, cuts a write short, or does not answer at all.
+//! The kernel passes the selected calls to the test (`seccomp` with a listener), whatever code of the command makes the
+//! calls. The test may let a call proceed, make it fail, shorten a write, or never answer.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +19,7 @@ use libc::{c_long, c_uint};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-/// The calls by which the command changes files.
+/// The system calls with which the command changes files.
 pub(crate) const CHANGES: &[c_long] = &[
     libc::SYS_openat,
     libc::SYS_write,
@@ -39,33 +40,33 @@ pub(crate) const CHANGES: &[c_long] = &[
     libc::SYS_mkdirat,
 ];
 
-/// A call that waits for its answer.
+/// A system call that waits for the test's answer.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) number: c_long,
-    /// The file of the call, as the command names it; for a rename, the new name.
+    /// The path in the call. For a rename, the new path.
     pub(crate) path: PathBuf,
-    /// Whether the call makes the file or writes to it.
+    /// Whether the call creates the file or writes to it.
     pub(crate) writes: bool,
-    /// For a write: its bytes.
+    /// For a write, the number of bytes.
     pub(crate) length: usize,
 }
 
 /// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The kernel does what was asked.
+    /// The kernel executes the call.
     Go,
     /// The call fails with this error.
     Fail(i32),
-    /// A write writes this number of bytes.
+    /// A write writes only this number of bytes.
     Short(usize),
     /// The call does not return.
     Never,
 }
 
-/// Starts `command` and answers its `calls`, but not those of its programs, until it has ended. If this kernel or
-/// sandbox does not allow that, prints the reason and returns `None`.
+/// Starts `command` and answers its `calls` until it has ended. Calls of programs that the command starts are not
+/// answered. If this kernel or sandbox does not allow that, prints the reason and returns `None`.
 pub(crate) fn answer(
     command: &mut Command,
     calls: &[c_long],
@@ -73,7 +74,7 @@ pub(crate) fn answer(
 ) -> Option<(Child, JoinHandle<()>)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
     let filter = filter(calls);
-    // SAFETY: between fork and exec the closure only makes system calls, and allocates nothing.
+    // SAFETY: between fork and exec, the closure only makes system calls, and allocates nothing.
     unsafe { command.pre_exec(move || send(theirs.as_raw_fd(), listen(&filter)?)) };
     let skip = |error: io::Error| println!("skipped: system calls cannot be answered here: {error}");
     let mut child = command.spawn().map_err(skip).ok()?;
@@ -88,7 +89,8 @@ pub(crate) fn answer(
     Some((child, serving))
 }
 
-/// Tries the accesses that answers need: to the command's memory and its open files, which containers may deny.
+/// Tries the accesses that the answers need: to the command's memory and to its open files. Containers may deny these
+/// accesses.
 fn reach(command: Pid) -> io::Result<()> {
     File::open(format!("/proc/{command}/mem"))?;
     let process = pidfd_open(command, PidfdFlags::empty())?;
@@ -96,7 +98,7 @@ fn reach(command: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// A program for the kernel: `calls` go to the listener, and all others proceed.
+/// A filter program for the kernel: `calls` go to the listener, and all other calls proceed.
 fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     let jump = |code: u32, k, jt| libc::sock_filter { code: code as u16, jt, jf: 0, k };
     let mut filter = vec![jump(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
@@ -109,12 +111,12 @@ fn filter(calls: &[c_long]) -> Vec<libc::sock_filter> {
     filter
 }
 
-/// In the child: installs the filter and returns its listener, which `exec` closes. (An explicit close would wait for
-/// an answer before the test has the listener.)
+/// Runs in the child: installs the filter and returns its listener. `exec` closes the listener. (An explicit close
+/// would be a filtered call, and would wait for an answer before the test has the listener.)
 fn listen(filter: &[libc::sock_filter]) -> io::Result<i32> {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER as c_uint;
-    // SAFETY: the calls take numbers, and a program that lives until they return.
+    // SAFETY: the calls take numbers and a pointer to a program, which exists until the calls return.
     unsafe {
         if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
             return Err(io::Error::last_os_error());
@@ -126,14 +128,14 @@ fn listen(filter: &[libc::sock_filter]) -> io::Result<i32> {
     }
 }
 
-/// Room for one descriptor beside a message.
+/// A buffer for the control message with one descriptor.
 #[repr(C, align(8))]
 struct Beside([u8; 64]);
 
 fn send(socket: i32, listener: i32) -> io::Result<()> {
     let (mut byte, mut beside) = ([0_u8], Beside([0; 64]));
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    // SAFETY: the message's parts live until the call returns, and there is room for a header and a descriptor.
+    // SAFETY: the parts of the message exist until the call returns, and there is room for a header and a descriptor.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
@@ -169,14 +171,14 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
             answered => answered.expect("a listener can be polled"),
         };
         if !events[0].revents().contains(PollFlags::IN) {
-            // All processes that could make such a call have ended.
+            // All processes with this filter have ended.
             return;
         }
         // SAFETY: the kernel expects zeros.
         let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-        // SAFETY: the kernel writes a notification where there is room for one.
+        // SAFETY: the kernel writes a notification to `asked`, which has room for one.
         if unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut asked) } != 0 {
-            // The caller has been killed meanwhile.
+            // The caller was killed meanwhile.
             continue;
         }
         // SAFETY: a reply of zeros is valid: it consists of integers.
@@ -193,19 +195,19 @@ fn serve(listener: &OwnedFd, command: Pid, answer: &mut dyn FnMut(&Call) -> Answ
                 Err(error) => reply.error = -error.raw_os_error().expect("the kernel's error"),
             },
         }
-        // SAFETY: the kernel only reads the reply. A reply that comes too late was for a caller that has been killed.
+        // SAFETY: the kernel only reads the reply. An error means that the caller was killed, and is ignored.
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const reply) };
     }
 }
 
-/// A thread of the command, whose call waits.
+/// A thread of the command that waits for the answer to its call.
 struct Caller {
     command: Pid,
     thread: u32,
 }
 
 impl Caller {
-    /// The call; `None` if it comes from another process or concerns no file with a name.
+    /// The call; `None` if it comes from another process, or if it does not concern a file with a name.
     fn call(&self, asked: &libc::seccomp_data) -> Option<Call> {
         if !Path::new(&format!("/proc/{}/task/{}", self.command, self.thread)).exists() {
             return None;

@@ -34,11 +34,11 @@ fn a_command_that_stops_reading_is_left_out() {
     let output = script(&room, "seq 300000 | \"$0\" tee --buffer 64KiB -- sh -c 'head -1 > a' ::: sh -c 'wc -l > b'");
     assert!(output.status.success(), "{}", error(&output));
     assert_eq!((room.read("a").as_str(), room.read("b").trim()), ("1\n", "300000"));
-    // When no command reads any more, the input is not read to its end.
+    // When no command reads any more, `tee` stops reading the input.
     assert!(script(&room, "yes | \"$0\" tee -- head -1 ::: true").status.success());
 }
 
-/// A fork and join in the shell that hangs with `tee`: it pairs every second line with every line.
+/// A fork and join in the shell, which pairs every second line with every line. With the program `tee`, it would hang.
 fn pairs(options: &str) -> String {
     format!(
         "mkfifo x y; paste x y > pairs & \
@@ -65,7 +65,7 @@ fn the_command_that_is_stuck_is_named() {
     assert_eq!(output.status.code(), Some(1));
     let message = error(&output);
     assert!(message.contains("command 2 of 2") && message.contains("is stuck"), "{message}");
-    // The same applies after the end of the input.
+    // A stuck command is also named after the end of the input.
     let output = script(&room, "seq 100000 | \"$0\" tee --patience 300ms -- wc -l ::: sleep 1000");
     assert_eq!(output.status.code(), Some(1));
     assert!(error(&output).contains("command 2 of 2, `sleep 1000`, is stuck"), "{}", error(&output));
@@ -82,7 +82,7 @@ fn failures_are_reported_and_set_the_exit_status() {
     assert!(error(&output).contains("cannot start `no-such-program`"), "{}", error(&output));
     assert_eq!(script(&room, "\"$0\" tee -- cat ::: ::: cat < /dev/null").status.code(), Some(2));
     assert_eq!(script(&room, "\"$0\" tee --buffer 0 -- cat < /dev/null").status.code(), Some(2));
-    // A limit on file sizes acts like a full disk.
+    // A limit on file sizes has the effect of a full disk.
     let output = script(
         &room,
         "ulimit -f 100; seq 1000000 | \"$0\" tee --buffer 64KiB --spill . -- sleep 1000 ::: sh -c 'wc -l > /dev/null'",

@@ -1,4 +1,4 @@
-//! The frame of a running flow on a terminal of 80 columns and 24 rows, and what remains of it.
+//! The frame of a running flow on a terminal with 80 columns and 24 rows, and the text that remains after the run.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,10 +14,10 @@ use crate::support::{Room, code};
 
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
-/// The text of each picture while the unit is under way.
+/// A text in each frame while the unit is in flight.
 const IN_FLIGHT: &str = "in flight 1 of 256";
 
-/// Two stages; the first ends when there is a file `open`, or after a minute.
+/// A flow with two stages. The first stage ends when there is a file `open`, or after a minute.
 const SLOW: &str = r#"
 name = "slow"
 [source]
@@ -32,10 +32,9 @@ op = "exec"
 exec = ["sleep", "0.5"]
 "#;
 
-/// Leaves a program no terminal but the one that it is given: the tests may run in a terminal, whose size would count
-/// as well.
+/// Detaches a program from the terminal of the tests. Otherwise the size of that terminal could also have an effect.
 pub(crate) fn leave_the_terminal_of_the_tests(command: &mut Command) {
-    // SAFETY: between fork and exec the closure only makes a system call.
+    // SAFETY: between fork and exec, the closure only makes a system call.
     unsafe {
         command.pre_exec(|| {
             libc::setsid();
@@ -46,8 +45,8 @@ pub(crate) fn leave_the_terminal_of_the_tests(command: &mut Command) {
 
 /// Both ends of a new terminal: the end for a screen, and the end for programs.
 pub(crate) fn terminal() -> (File, OwnedFd) {
-    // Programs that other tests start must not inherit them, or a read of the screen's end would wait for these
-    // programs.
+    // Programs that other tests start must not inherit the two ends. Otherwise a read of the screen's end would wait
+    // until these programs end.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let screen = openpt(flags).expect("a terminal");
     unlockpt(&screen).expect("a terminal");
@@ -61,18 +60,18 @@ fn modes(of: &Termios) -> String {
     format!("{:?} {:?} {:?} {:?}", of.input_modes, of.output_modes, of.control_modes, of.local_modes)
 }
 
-/// A terminal, with the abilities that the command uses.
+/// A simulated terminal with the features that the command uses.
 #[derive(Default)]
 struct Screen {
     rows: Vec<Vec<char>>,
     row: usize,
     column: usize,
-    /// Whether a colour or a weight is in force.
+    /// Whether a colour or a weight is set.
     painted: bool,
 }
 
 impl Screen {
-    /// Shows `text`, and passes each picture to `replaced` before it is overwritten or removed.
+    /// Shows `text`. Calls `replaced` with the screen each time before a frame is overwritten or removed.
     fn show(&mut self, text: &str, mut replaced: impl FnMut(&Self)) {
         let mut rest = text.chars();
         while let Some(character) = rest.next() {
@@ -151,7 +150,7 @@ fn lines_that_are_typed_are_units() {
         }
     }
     assert_eq!(code(child.wait().unwrap()), 0, "{shown}");
-    // Two workers may append them in either order.
+    // Two workers may append the lines in either order.
     let list = room.read("list");
     assert!(list == "one\ntwo\n" || list == "two\none\n", "{list:?}");
 }
@@ -170,7 +169,7 @@ fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut chunk = [0; 4096];
-        // When the last program has closed its end, reads of the screen's end fail.
+        // When the last program has closed the programs' end, a read of the screen's end fails.
         while let Ok(read @ 1..) = screen.read(&mut chunk) {
             bytes.extend_from_slice(&chunk[..read]);
             let drawn = bytes.windows(IN_FLIGHT.len()).filter(|text| *text == IN_FLIGHT.as_bytes()).count();
@@ -193,7 +192,7 @@ fn a_terminal_shows_the_stages_and_is_left_as_it_was() {
     screen.show(&shown, |screen| pictures.push(screen.text()));
     assert!(pictures.len() >= 3, "it is drawn several times: {shown:?}");
     let drawn = |parts: &[&str]| pictures.iter().any(|picture| parts.iter().all(|part| picture.contains(part)));
-    // Once the source has yielded its only unit, the flow finishes.
+    // After the source has yielded its only unit, the flow is in the phase `finishing`.
     assert!(drawn(&["slow finishing", "first-half", "second-half", "held by", IN_FLIGHT]), "{pictures:#?}");
     let left = screen.text();
     assert!(left.contains("admitted 1 = retired 1"), "the report is what is left: {left}");

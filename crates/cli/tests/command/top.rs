@@ -1,4 +1,4 @@
-//! `millstream top` on a terminal: its screen, its keys, and the terminal after any end.
+//! `millstream top` on a terminal: the screen, the keys, and the state of the terminal after each kind of end.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,10 +14,10 @@ use crate::steer::{GATE, gated, stop};
 use crate::support::{Room, code, end_of, ended, heed_signals, signal, text, until};
 use crate::terminal::{leave_the_terminal_of_the_tests, terminal};
 
-/// The sequences by which the screen is restored.
+/// The sequences that restore the screen.
 const GIVEN_BACK: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
 
-/// The command on a terminal.
+/// The command `millstream top` on a terminal.
 struct Top {
     child: Child,
     keys: File,
@@ -60,7 +60,7 @@ impl Top {
         self.shown.lock().unwrap().clear();
     }
 
-    /// Checks that the terminal is as it was, when the command has ended with this status.
+    /// Waits until the command has ended with this status, and checks that the terminal has its old state.
     fn leaves(mut self, expected: i32) {
         let status = end_of(&mut self.child);
         assert_eq!(code(status), expected, "{}", self.shown.lock().unwrap());
@@ -163,10 +163,10 @@ fn a_terminal_that_is_gone_ends_it() {
     drop((command, programs));
     let mut first = [0];
     (&screen).read_exact(&mut first).unwrap();
-    // By now it waits for a key.
+    // After this pause, the command waits for a key.
     thread::sleep(Duration::from_millis(300));
     drop(screen);
-    // Nothing reads the exit status of a command whose terminal is gone, so only its end is checked.
+    // Without a terminal, any exit status is accepted, so only the end of the command is checked.
     end_of(&mut child);
     stop(&room, running, 0);
 }

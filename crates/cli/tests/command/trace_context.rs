@@ -9,7 +9,7 @@ use crate::support::{Room, ended};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// Checks that each line is a context of the trace; returns the number of different spans.
+/// Checks that each line is a context of the trace. Returns the number of different spans.
 fn spans(out: &str) -> usize {
     let spans: HashSet<&str> = out
         .lines()

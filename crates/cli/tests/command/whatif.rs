@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Room, Running, code, end_of, ended, signal, text, until};
 
-/// Two stages of programs that sleep; the disk is the bottleneck of the first.
+/// A flow with two stages of programs that sleep. The resource `disk` is the bottleneck of the first stage.
 const NAPS: &str = r#"
     name = "naps"
     inflight = 16
@@ -40,7 +40,7 @@ pub(crate) fn traced() -> Room {
 }
 
 fn json(room: &Room, args: &[&str]) -> Value {
-    // On a loaded machine, the replay may miss the run; this test does not depend on that.
+    // On a busy machine, the replay may not reproduce the run. The tests do not depend on that.
     let output = room.run(&[&["whatif", "run.trace", "--anyway", "--json"][..], args].concat());
     assert!(matches!(code(output.status), 0 | 1), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -103,9 +103,9 @@ fn a_prediction_is_checked_by_the_run_with_that_setting() {
     let (predicted, measured) = (&found["changed"]["answer"], &found["checked"]);
     assert_eq!(measured["retired"], 24, "{found}");
     let ratio = predicted["wall_s"].as_f64().unwrap() / measured["wall_s"].as_f64().unwrap();
-    // A loaded machine increases the measured times.
+    // On a busy machine, the measured times are longer.
     assert!(ratio < 1.3, "{found}");
-    // The dead letters of the traced run stay unchanged, and so do all other files.
+    // The checking run does not write the dead letters or any other file of the traced run.
     assert!(!room.path("naps.dead-letters.jsonl").exists());
 }
 
@@ -202,7 +202,7 @@ fn a_run_can_begin_with_a_setting() {
     );
 }
 
-/// Many short programs that wait for one disk, until there is a file `open`.
+/// A flow of many short programs that wait for one disk. It continues until there is a file `open`.
 pub(crate) const BUSY: &str = r#"
     name = "busy"
     inflight = 8
@@ -256,7 +256,7 @@ fn a_live_run_is_asked_like_a_trace() {
         assert!(page.contains(line), "{page}");
     }
 
-    // A window belongs to one setting, and starts over with the next one.
+    // All units of a window ran with the same settings. A change of a setting begins a new window.
     ended(&room.run(&["set", "busy", "resource.disk=2"]), 0);
     let (changed, _) = ask(&["resource.disk=1"]);
     assert!(changed["window"]["units"].as_u64() < Some(4000), "{changed}");
@@ -272,7 +272,7 @@ fn a_live_run_is_asked_like_a_trace() {
     assert!(text(&gone.stderr).contains("there is no run busy"), "{}", text(&gone.stderr));
 }
 
-/// One slow host beside fast ones, and a source that keeps the queue full until there is a file `open`.
+/// A flow with one slow host and many fast hosts. The source keeps the queue full until there is a file `open`.
 pub(crate) const HOSTS: &str = r#"
     name = "hosts"
     inflight = 24
@@ -313,8 +313,8 @@ fn a_run_behind_a_slow_host_is_helped_by_more_of_that_host() {
         found["helps"].as_array().unwrap().iter().filter_map(|help| help["setting"].as_str()).collect();
     assert_eq!(helps.first(), Some(&"resource.host"), "{found}");
     assert!(!helps.contains(&"resource.slots") && !helps.contains(&"workers"), "{found}");
-    // More units in flight lengthen the queue for the slow host and gain little: in a window this short, a few more
-    // units for other hosts overtake that queue.
+    // A higher cap on units in flight mainly lengthens the queue for the slow host. In such a short window, it still
+    // gains a little, because a few more units for other hosts overtake that queue.
     let pace = |answer: &Value| answer["throughput"].as_f64().unwrap();
     let inflight = found["helps"].as_array().unwrap().iter().find(|help| help["setting"] == "inflight");
     let gain = inflight.map_or(1.0, |help| pace(&help["answer"]) / pace(&found["as_it_was"]));
@@ -377,7 +377,7 @@ fn an_answer_about_units_that_never_left_is_withheld() {
         needs = { "host:{line}" = 1 }
     "#;
     let room = Room::new(flow);
-    // Every other unit has a host of its own.
+    // After the first 200 units, every second unit is for the slow host. Each other unit has a host of its own.
     let host = |nth: u32| if nth < 200 || nth.is_multiple_of(2) { format!("{nth}\n") } else { "slow\n".to_owned() };
     room.write("in", (0..4000).map(host).collect::<String>());
     // With a page, the window begins with the run.
@@ -468,7 +468,7 @@ fn a_trace_that_cannot_be_written_is_reported_before_the_run_or_at_its_end() {
 
 #[test]
 fn an_interrupt_ends_a_search_also_after_a_check() {
-    // Each resource is a setting that the search tries.
+    // The flow has three resources, so that the search has many settings to try.
     let flow = "[resources]\na = 1\nb = 1\nc = 1\n[source]\nlines = \"{input}\"\n\
         [[stage]]\nname = \"one\"\nop = \"set\"\nfields = { a = \"b\" }\nneeds = { a = 1, b = 1, c = 1 }\n";
     let room = Room::new(flow);
