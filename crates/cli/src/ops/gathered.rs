@@ -254,7 +254,7 @@ struct Partial {
 }
 
 impl Partial {
-    /// The partial list of the run `first` and its retries, beside the gathered file at `path`.
+    /// The partial list of the run `first` and its retries, in the folder of the gathered file at `path`.
     fn find(path: &Path, first: &str) -> Option<Self> {
         Self::all(path).into_iter().find(|partial| partial.first == first.as_bytes())
     }
@@ -264,7 +264,7 @@ impl Partial {
         if self.lacks == UNFINISHED { UNFINISHED } else { self.lacks.saturating_sub(retired) }
     }
 
-    /// All partial lists beside the gathered file at `path`.
+    /// All partial lists of the gathered file at `path`.
     fn all(path: &Path) -> Vec<Self> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

@@ -84,8 +84,8 @@ impl PathTemplate {
         self.template.constant().map(|path| PathBuf::from(OsString::from_vec(path.to_vec())))
     }
 
-    /// Whether any of these bytes of the rendered path come from data. The path is rendered again to find out, but only
-    /// if it contains `..`.
+    /// Whether any of the rendered path's bytes in this range come from data. The path is rendered again to find out,
+    /// but only if it contains `..`.
     fn has_data_in(&self, record: &Record, bytes: &Range<usize>) -> Result<bool, Failure> {
         let mut found = false;
         self.template.render_marked(record, &mut Vec::new(), |field, range| {

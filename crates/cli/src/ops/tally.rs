@@ -1,8 +1,8 @@
-//! A tally: an open group of which only a number is kept.
+//! A tally: an open group that stores only numbers, and no members or contents.
 //!
 //! With many keys, the groups are scattered over memory, and nearly every member reaches a group that is not in the
-//! cache. So a tally is as small as possible. A tally becomes a full group when it is closed, or when a member joins of
-//! which more than a number must be kept.
+//! cache. So a tally is as small as possible. A tally becomes a full group when it is closed, or when the group must
+//! store more than a number of a new member.
 
 use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
 use crate::group::Group;
@@ -15,9 +15,9 @@ pub(crate) enum Joined {
     /// The group has no member yet.
     #[default]
     Nothing,
-    /// Only a number is kept.
+    /// Only numbers are stored.
     Tally(Tally),
-    /// The members are kept, or their contents.
+    /// The members or their contents are stored.
     Group(Box<Record>),
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Whether a unit can be the first member of a tally: nothing of the unit is needed later, except the number that
-    /// it adds.
+    /// Whether a unit can be the first member of a tally. Nothing of such a unit is needed later, except the number
+    /// that it adds.
     pub(crate) fn may_begin(first: &Record, spec: &GatherSpec) -> bool {
         let reduces = matches!(spec.reduce, Reduce::Count | Reduce::Number(_));
         reduces && spec.by != GatherBy::Parent && Self::takes(first) && first.place.is_none() && !first.is_piece()

@@ -1,8 +1,9 @@
 //! A value that only one worker uses at a time, each for the duration of a write to a file.
 //!
-//! If a worker held a mutex while a full pipe blocks its write, all other workers that need the value would block in
-//! the mutex, beyond their time limits and in spite of an interrupt. Here a worker takes the value out of the mutex and
-//! puts it back after the write. Meanwhile, the others wait within the [`Patience`] of their units.
+//! Suppose that a worker held a mutex while a full pipe blocks its write. All other workers that need the value would
+//! then block on the mutex, beyond their time limits and in spite of an interrupt. So a worker takes the value out of
+//! the mutex, and puts the value back after the write. Until then, the other workers wait within the [`Patience`] of
+//! their units.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -348,7 +348,7 @@ fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Ve
     struct Alike {
         whole: usize,
         pieces: HashMap<Vec<u64>, usize>,
-        /// Letters of pieces that may each stand for a unit without a letter of its own.
+        /// Letters of pieces. Each of these letters may represent a unit that has no letter of its own.
         spare: Vec<Again>,
     }
     let mut units = Vec::new();

@@ -211,7 +211,7 @@ impl Readmission {
         self.0.sent.load(Ordering::Relaxed)
     }
 
-    /// The current state of the letters, in a run in this phase.
+    /// The current state of the letters. `phase` is the phase of the run.
     pub(crate) fn facts(&self, phase: Phase) -> Facts {
         let inner = &*self.0;
         let closed = || (phase != Phase::Running).then(|| "The run admits no more units".to_owned());

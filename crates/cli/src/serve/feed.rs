@@ -68,7 +68,7 @@ struct Inner {
     history: History,
 }
 
-/// The parts of a run beside its flow.
+/// The parts of a run that are not in its flow.
 #[derive(Debug)]
 pub(crate) struct Beside {
     pub(crate) causes: Arc<Causes>,

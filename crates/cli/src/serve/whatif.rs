@@ -165,7 +165,8 @@ impl Desk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a question, or replaces the queued question of the same client by it. Returns whether there was room.
+    /// Queues a question. If the same client has a question in the queue, the new question replaces it. Returns whether
+    /// there was room.
     fn put(&self, question: Question) -> bool {
         let mut inner = self.inner();
         if inner.over {

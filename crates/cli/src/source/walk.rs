@@ -185,7 +185,7 @@ struct Folder {
     fd: Option<OwnedFd>,
     /// The device and inode number, by which a link back to this folder is detected; `None` if links are not followed.
     identity: Option<Identity>,
-    /// The entries that are still to be visited, last entry first.
+    /// The entries that were not visited yet. The last entry is visited next.
     entries: Vec<Entry>,
     /// The length of `Walk::path` for this folder.
     path_len: usize,

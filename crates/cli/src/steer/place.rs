@@ -2,7 +2,7 @@
 //!
 //! The folder is `$XDG_RUNTIME_DIR/millstream`, or `/tmp/millstream-UID` if there is no such folder. `/tmp` is shared,
 //! so the folder is used only if it is not a link, belongs to the user and has no permissions for other users. In
-//! addition, the parent folder must keep other users from replacing it.
+//! addition, the permissions of the parent folder must prevent other users from replacing the folder.
 //!
 //! The name of a socket consists of the flow's name and the run's process id: `archive-4711`. If a run is killed, its
 //! socket remains and refuses connections. The next run removes such a socket, and so does a command that lists the

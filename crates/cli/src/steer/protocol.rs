@@ -50,7 +50,7 @@ pub(crate) enum Request {
     Drain,
     /// A part of a trace of the newest units. A run begins to record these units at the first request.
     Trace {
-        /// The number of the trace of which a further part is requested; `None` for a new trace.
+        /// The number of a trace, to request another part of that trace; `None` for a new trace.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u64>,
         /// The offset of the part's first byte.
@@ -118,7 +118,7 @@ impl Answer {
 
 /// The name of a well-formed request that this version does not know.
 pub(crate) fn unknown_request(line: &[u8]) -> Option<String> {
-    /// A request of which only the name is parsed.
+    /// The name of a request; all other members are ignored.
     #[derive(Deserialize)]
     struct Named {
         r#do: String,

@@ -3,7 +3,7 @@
 //! When a run is killed, its socket stays and refuses connections, and the next run at the same path replaces the
 //! socket. Between the check of a socket and its removal, another run could create its own socket at the path. So every
 //! run, and every `status`, locks the folder while it creates or removes a socket. The kernel releases the lock when
-//! the process that holds it ends for any reason.
+//! the process ends for any reason.
 
 use std::fs::{self, File, Metadata};
 use std::io;

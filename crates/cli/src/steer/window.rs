@@ -49,7 +49,7 @@ impl Windows {
         }
     }
 
-    /// Drops a trace of which no part was requested for [`KEPT`].
+    /// Drops the trace if none of its parts was requested for [`KEPT`].
     pub(super) fn tidy(&mut self, now: Instant) {
         self.held.take_if(|held| now > held.asked + KEPT);
     }

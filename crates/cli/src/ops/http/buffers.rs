@@ -10,7 +10,7 @@ use ureq::unversioned::transport::Buffers;
 /// The first size of the buffer for a response.
 const FIRST_INPUT: usize = 4096;
 
-/// The size of the scratch buffer beside the output while a request's body is sent: the minimum in `ureq`.
+/// The size of the additional scratch buffer while a request's body is sent: the minimum in `ureq`.
 const MIN_TMP: usize = 10 * 1024;
 
 /// See the [module](self).

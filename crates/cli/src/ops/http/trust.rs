@@ -34,7 +34,7 @@ impl Trust {
         &TRUST
     }
 
-    /// The authorities in `found`. `named` is the names of the variables that are set, for messages.
+    /// The authorities in `found`. `named` contains the names of the variables that are set, for messages.
     fn new(named: &str, found: &CertificateResult) -> Self {
         let count = found.certs.len();
         let roots = found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into();
