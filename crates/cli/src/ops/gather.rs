@@ -108,7 +108,7 @@ fn weight(group: &Joined) -> u64 {
     }
 }
 
-/// Adds a unit to the group. The group stays a tally as long as its members allow that.
+/// Adds a unit to the group. The group stays a tally until a member joins that a tally cannot store.
 fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     match group {
         Joined::Nothing if Tally::may_begin(member, spec) => {
@@ -122,8 +122,8 @@ fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<
             Ok(())
         }
         Joined::Tally(tally) if Tally::takes(member) => {
-            // A unit without a key also arrives at the group of the empty key. Rendering the key again reports such a
-            // unit as an error.
+            // A unit without a key is also assigned to the group with the empty key. For such a unit, rendering the key
+            // gives an error.
             if let (GatherBy::Key(key), true) = (&spec.by, tally.has_empty_key()) {
                 render(key, member)?;
             }
@@ -161,8 +161,8 @@ fn content<'a>(member: &'a Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result
 /// Adds a unit to the group. All steps that can fail come before the first change.
 pub(crate) fn join(group: &mut Record, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     let key = match &spec.by {
-        // A unit in a group with a key that is not empty has that key, so the key is not rendered again. In the group
-        // of the empty key, a unit may lack a key, which is an error.
+        // If the group has a non-empty key, the unit has the same key, so the key is not rendered again. In the group
+        // with the empty key, the unit may lack a key, which is an error.
         GatherBy::Key(key) if group.group().and_then(Group::key).is_none_or(<[u8]>::is_empty) => {
             Some(render(key, member)?)
         }
@@ -224,7 +224,7 @@ fn number(content: &[u8]) -> Result<Number, Failure> {
     })
 }
 
-/// Checks that the lines of a content are sorted by their bytes.
+/// Checks that the lines of `content` are sorted by their bytes.
 fn is_sorted(content: &[u8]) -> Result<(), Failure> {
     let lines = || content.split_inclusive(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\n").unwrap_or(line));
     match lines().zip(lines().skip(1)).position(|(line, next)| next < line) {

@@ -19,8 +19,8 @@ use millstream_command::temporary::token;
 use super::place::{self, Placing};
 use crate::retry::origin::first_of;
 
-/// Stands for the unknown number of units that are missing from the list of an interrupted run. No retry reads the
-/// unread part of the source.
+/// The value in place of a number of missing units, for the list of an interrupted run. The number is unknown, because
+/// no retry reads the unread part of the source.
 const UNFINISHED: u64 = u64::MAX;
 
 /// [`UNFINISHED`] in a file's name.
@@ -152,7 +152,7 @@ pub(super) fn end(
     settled.map_err(|error| unplaced(own, path, end, error))
 }
 
-/// Keeps a list that could not be renamed to the file's name, under another name, and adds that name to the error.
+/// Saves a list under another name if it could not be given the file's name, and adds the other name to the error.
 pub(super) fn unplaced(own: Option<Placing>, path: &Path, end: &RunEnd<'_>, error: io::Error) -> io::Error {
     let Some(mut own) = own else { return error };
     let name = with_suffix(path, &format!(".{}.{}.unplaced", end.first, token()));

@@ -61,7 +61,7 @@ const IDLE_CONNECTIONS_PER_HOST: usize = 16;
 /// The number of bytes read between two checks of the time limit and of cancellation.
 const STEP: u64 = 256 << 10;
 
-/// The most memory that is requested for a body of announced length before its first byte arrives.
+/// The maximum memory that is requested for a body of announced length before its first byte arrives.
 const FIRST_ROOM: u64 = 64 << 10;
 
 /// The longest body of a redirect that is read to make the connection usable for another request.

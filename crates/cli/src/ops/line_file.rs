@@ -31,7 +31,7 @@ use super::failing::io_failure;
 use super::patience::Patience;
 use super::place;
 
-/// The first and the longest pause between two attempts, where no `poll` can wait: for a lock, or for a pipe's reader.
+/// The first and the longest pause between two attempts to lock a file or to open a pipe, for which no `poll` can wait.
 const PAUSES: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(10);
 
 /// See the [module](self).
@@ -194,7 +194,7 @@ impl LineFile {
             if !taken_back && length >= end {
                 self.blank(start, end)?;
             }
-            // If the file ends before the part, another program has truncated it, and the part is gone.
+            // If the file ends before the part, another program has truncated the file, and the part no longer exists.
             self.torn.pop();
         }
         Ok(())

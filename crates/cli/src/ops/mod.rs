@@ -75,9 +75,9 @@ pub(crate) trait Op: Send + Sync {
     /// record states the unit's new needs.
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
 
-    /// Whether the op spends most of its time waiting rather than computing. Its stage then has threads of its own,
-    /// beside the CPU workers, unless the flow file says otherwise. `has_needs` tells whether the stage's units need a
-    /// resource. Such a need bounds the number of units that run at once.
+    /// Whether the op spends most of its time waiting rather than computing. Its stage then has threads of its own, in
+    /// addition to the CPU workers, unless the flow file says otherwise. `has_needs` tells whether the stage's units
+    /// need a resource. Such a need bounds the number of units that run at once.
     fn blocking(&self, has_needs: bool) -> bool {
         let _ = has_needs;
         false
@@ -128,7 +128,7 @@ impl OpError {
 /// The properties of the flow and of the stage that an op depends on.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'a> {
-    /// The maximum size of a payload in memory. An op that can stream its payload streams a larger one.
+    /// The maximum size of a payload in memory. A larger payload is streamed, if the op can do that.
     pub most_in_memory: u64,
     /// The number of files that an op may keep open, for a path that differs from unit to unit.
     pub open_lists: usize,
@@ -147,8 +147,8 @@ pub(crate) struct Surroundings<'a> {
 /// The op that `spec` describes.
 ///
 /// # Errors
-/// Mistakes that show before any unit runs: a program that is not on the path, an invalid name of a header, a fresh
-/// `append` whose file would differ from unit to unit.
+/// Mistakes that can be found before any unit runs: a program that is not on the path, an invalid name of a header, or
+/// a fresh `append` whose file would differ from unit to unit.
 pub(crate) fn build(spec: &OpSpec, around: &Surroundings<'_>) -> Result<Box<dyn Op>, OpError> {
     let &Surroundings { most_in_memory, printer, .. } = around;
     let op: Box<dyn Op> = match spec {

@@ -128,7 +128,7 @@ pub(crate) struct Letters {
     runs: Vec<String>,
     origin: Origin,
     done: Arc<[AtomicBool]>,
-    /// Whether the piece of each letter could not be reached, because the unit that contains the piece has died.
+    /// For each letter, whether its piece could not be reached, because the unit that contains the piece has died.
     missed: Arc<[AtomicBool]>,
 }
 
@@ -301,8 +301,8 @@ fn is_locked_alone(file: &File, path: &Path) -> io::Result<bool> {
 /// only once.
 const TOGETHER: usize = 1 << 16;
 
-/// Returns the units in the order of their keys, if no unit is more than [`TOGETHER`] positions too late. Letters are
-/// written when units fail, and units that are in flight together may fail in any order.
+/// Sorts the units by their keys. No unit may come more than [`TOGETHER`] positions after its sorted position. Letters
+/// are written when units fail, and units that are in flight together may fail in any order.
 fn in_order<K: Ord>(units: impl Iterator<Item = (K, Again)>) -> impl Iterator<Item = Again> {
     let mut units = units.fuse();
     let mut waiting = BTreeMap::new();

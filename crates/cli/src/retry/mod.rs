@@ -170,8 +170,8 @@ fn say(args: &RetryArgs, message: &str) {
     }
 }
 
-/// The only file of dead letters in a folder. If the folder has no such file, the file of a round that a killed run did
-/// not finish.
+/// The only file of dead letters in a folder. If the folder has no such file, returns the file of a round that a killed
+/// run did not finish.
 fn only_file(folder: &Path) -> Result<PathBuf, RetryError> {
     let is_file = |name: &[u8]| name.ends_with(ENDING.as_bytes());
     let mut files = named(folder, is_file);

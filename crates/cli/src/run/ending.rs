@@ -120,7 +120,8 @@ impl Closing<'_> {
     }
 }
 
-/// The number of units left in the flow. If the flow was abandoned, also the stages in which units were at that moment.
+/// The number of units left in the flow. If the flow was abandoned, the text also names the stages in which units were
+/// at that moment.
 fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     let units = text::counted(left, "unit");
     match abandoned.filter(|then| then.in_flight > 0) {

@@ -44,14 +44,15 @@ struct Rehearsed {
     told: Vec<String>,
     /// The stage whose result would be the payload, if that result is unknown.
     payload_of: Option<String>,
-    /// The results that a run would have by now but the rehearsal has not. Their names come from [`source_of`].
+    /// The results that a run would have at this point, but that are unknown in the rehearsal. Their names come from
+    /// [`source_of`].
     later: BTreeSet<String>,
     /// The stages that the unit has passed, and whether one of them would have had an effect.
     been: Vec<String>,
     effects: bool,
     /// Whether the rest of the unit's path is unknown.
     ends: bool,
-    /// If this unit is a copy, the original unit, as it was when it was copied.
+    /// The original unit at the time of the copy, if this unit is a copy.
     whole: Option<Arc<Rehearsed>>,
 }
 
@@ -73,7 +74,7 @@ impl Rehearsed {
         Self { record, ..Self::default() }
     }
 
-    /// Whether a run would have a value for the field by now but the rehearsal has not.
+    /// Whether a run would know the field's value at this point, but the rehearsal does not.
     fn is_later(&self, field: &Field) -> bool {
         source_of(field).is_some_and(|source| self.later.contains(&source))
     }

@@ -100,7 +100,7 @@ pub(super) fn note(reads_stdin: bool) -> Value {
     json!({ "args": args.filter(|_| dir.is_some()), "dir": dir, "stdin": reads_stdin })
 }
 
-/// Checks that a file can be written at `path` and is none of the others.
+/// Checks that a file can be written at `path`, and that it is none of `others`.
 fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<(), NotWritable> {
     if let Some(other) = others.find(|other| is_same(path, other)) {
         let help = format!("the run uses it as {}: choose another file", shown::path(other));

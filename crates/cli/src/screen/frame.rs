@@ -9,8 +9,8 @@
 //!   held by disk: 10 units wait for it in write
 //! ```
 //!
-//! The frame is never wider or higher than the terminal: the bar and the least important columns are omitted, and the
-//! stages with the fewest units.
+//! The frame is never wider or higher than the terminal. On a narrow terminal, the bar and the least important columns
+//! are omitted. On a low terminal, the stages with the fewest units are omitted.
 
 use millstream_command::screen::line::Line;
 use millstream_command::screen::look::{Look, Paint};
@@ -209,7 +209,7 @@ fn stages(snapshot: &Snapshot, pace: &Pace, columns: usize, look: Look) -> Vec<S
 }
 
 /// The stages for at most `room` lines, in the flow's order. If there are more stages, those with the most units are
-/// chosen, and one line stays free for the number of the others.
+/// chosen, and one line stays free for the number of omitted stages.
 fn busiest(stages: &[StageSnapshot], room: usize) -> Vec<(usize, &StageSnapshot)> {
     let mut shown: Vec<_> = stages.iter().enumerate().collect();
     if stages.len() > room {

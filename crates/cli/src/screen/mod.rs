@@ -69,8 +69,8 @@ pub(crate) enum Beside {
 }
 
 impl Screen {
-    /// Chooses the form of progress: a live frame if standard error is a terminal that shows no other output, otherwise
-    /// plain lines, and no progress if `quiet`.
+    /// Chooses the form of progress. On a terminal that shows no other output, it is a live frame; otherwise, it is
+    /// plain lines. With `quiet`, there is no progress.
     pub(crate) fn open(quiet: bool, beside: Beside) -> Self {
         let mode = if quiet {
             Mode::Quiet

@@ -15,7 +15,7 @@ use crate::ops::place::{Existing, Placing};
 /// The reason why a report cannot be written to the requested file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportFileError {
-    /// The extension of the file's name is not that of a format.
+    /// The extension of the file's name does not belong to a known format.
     #[error("--report {}: its name ends in {found}; expected .json or .html", shown::path(path))]
     Ending {
         /// The requested file.
@@ -23,7 +23,7 @@ pub(crate) enum ReportFileError {
         /// The actual extension, in words.
         found: String,
     },
-    /// The file is for a page, and its extension is not that of HTML.
+    /// The file is for a page, and its extension is not `.html`.
     #[error("--report {}: the page is HTML, so its name ends in .html", shown::path(path))]
     NoPage {
         /// The requested file.

@@ -1,4 +1,4 @@
-//! Samples over the time of a run, in a number that a picture can show, however long the run is.
+//! Samples over the time of a run. Their number is limited to what a picture can show, however long the run is.
 
 /// A sample with a time.
 pub(crate) trait Timed {

@@ -27,9 +27,9 @@ const EVERY_NS: u64 = 500_000_000;
 /// minutes.
 const LANE_EVERY_NS: u64 = 2_000_000_000;
 const MAX_LANES: usize = 150;
-/// The maximum number of changes shown: the newest.
+/// The maximum number of changes shown. The newest changes are chosen.
 const MAX_CHANGES: usize = 20;
-/// The maximum number of failure causes shown: the most frequent.
+/// The maximum number of failure causes shown. The most frequent causes are chosen.
 const MAX_CAUSES: usize = 20;
 
 /// The maximum length of a unit's text in the list of causes, in characters.
@@ -215,7 +215,7 @@ impl Feed {
     }
 }
 
-/// The data from the report of a finished run, if nothing else is known about the run.
+/// The data from the report of a finished run. It is used if only the report of the run exists.
 pub(crate) struct Reported<'a> {
     /// The run's last state, with the names of the stages.
     pub(crate) now: &'a Snapshot,

@@ -21,8 +21,8 @@ struct Recorded {
 }
 
 /// Serves a page with `data`, which is JSON, on a port of the loopback interface. Port 0 means any free port. A browser
-/// without scripts shows the markup `plain`. `sliders` is the trace for what-if questions, with the result of a replay
-/// with the run's own settings.
+/// without scripts shows the markup `plain`. `sliders` contains the trace for what-if questions, and the result of a
+/// replay with the run's own settings.
 ///
 /// # Errors
 /// The port is not free, or the system refuses a thread.

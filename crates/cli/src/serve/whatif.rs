@@ -189,7 +189,7 @@ impl Desk {
         inner.waiting.pop_front().filter(|_| !inner.over)
     }
 
-    /// Waits until `time` has passed or the value is dropped.
+    /// Waits until `time` has passed or [`WhatIfs`] is dropped.
     fn pause(&self, time: Duration) {
         let goes_on = |inner: &mut Inner| !inner.over;
         drop(self.changed.wait_timeout_while(self.inner(), time, goes_on).unwrap_or_else(PoisonError::into_inner));

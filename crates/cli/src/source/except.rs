@@ -77,8 +77,7 @@ fn place(path: &Path) -> io::Result<PathBuf> {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(error),
         }
-        // The last component may be `..`. If it does not exist, its location cannot be computed from the text of the
-        // path.
+        // The path ends with `..` and does not exist. Its location cannot be computed from its text.
         let Some(name) = existing.file_name().map(OsString::from) else {
             return Err(io::Error::other(format!("cannot tell where {} is", path.display())));
         };

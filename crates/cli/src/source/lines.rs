@@ -117,8 +117,8 @@ impl<R: Read> Lines<R> {
         Ok(Some((line, None)))
     }
 
-    /// Fills the block with whole lines from the reader's buffer, as many as fit, if no line in a block could be
-    /// overlong. Returns whether there is more input.
+    /// Fills the block with as many whole lines from the reader's buffer as fit. The block stays empty if a line in it
+    /// could be overlong. Returns whether there is more input.
     fn read_block(&mut self) -> io::Result<bool> {
         if self.longest < BLOCK {
             return Ok(true);

@@ -122,7 +122,7 @@ impl Again {
     }
 
     /// The unit for the file at `path`, with the file's present size. The part of the path relative to the walk's
-    /// folder starts at `rel_at`. If there is a problem with the file, the stage that reads it reports that.
+    /// folder starts at `rel_at`. A problem with the file is reported later, by the stage that reads it.
     pub(super) fn file(&mut self, path: Vec<u8>, rel_at: usize) -> Record {
         let is_named = || self.named.iter().any(|named| named.as_os_str().as_bytes() == path);
         let follows = self.options.follow || is_named();

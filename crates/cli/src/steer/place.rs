@@ -38,7 +38,7 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     }
 }
 
-/// Creates the first of the folders that can be created and is safe to use.
+/// Creates the first folder that can be created and is safe to use.
 ///
 /// # Errors
 /// The errors of the last folder that was tried.

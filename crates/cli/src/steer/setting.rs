@@ -1,13 +1,13 @@
 //! Parses and applies changes to the settings of a running flow, such as `inflight=64` and `resource.disk=2`.
 //!
-//! | setting | changes |
+//! | setting | meaning |
 //! | --- | --- |
 //! | `inflight=N` | the cap on units in flight |
 //! | `memory=SIZE`, `memory=none` | the cap on bytes in flight |
 //! | `workers=N` | the threads that serve all stages without threads of their own |
-//! | `resource.NAME=N` | a resource's tokens (of each key, if keyed; 0 pauses the units that need it), or a rate's burst |
+//! | `resource.NAME=N` | the tokens of a resource, or of each of its keys (0 pauses the units that need it); the burst of a rate |
 //! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
-//! | `stage.NAME.workers=N`, `=N..M` | a stage's ceiling of workers, or its floor and ceiling |
+//! | `stage.NAME.workers=N`, `=N..M` | the maximum number of workers in a stage, or the minimum and the maximum |
 //!
 //! All settings of a request are parsed and checked against the running flow before the first setting is applied. If
 //! the engine still refuses a setting, the settings that were applied before it are undone.

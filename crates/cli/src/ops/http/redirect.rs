@@ -19,8 +19,7 @@ pub(crate) struct Hop {
     pub(crate) count: u64,
     /// Whether the URL's scheme, host and port are still those of the first request.
     pub(crate) at_home: bool,
-    /// Whether a redirect has replaced the original request, which changed something, by a `GET` request that fetches its
-    /// result.
+    /// Whether a redirect has replaced a request that changes something by a `GET` request for its result.
     pub(crate) gets: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `http-get` against servers on the loopback interface, well-behaved and misbehaving.
+//! Tests of `http-get` with well-behaved and misbehaving servers on the loopback interface.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};

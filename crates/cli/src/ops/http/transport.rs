@@ -57,7 +57,7 @@ impl Resolver for Resolves {
     }
 }
 
-/// The address in a URL that has an address in place of a host's name.
+/// The address in a URL, if the host is given by an address rather than by a name.
 fn literal(uri: &Uri) -> Option<SocketAddr> {
     let host = uri.host()?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

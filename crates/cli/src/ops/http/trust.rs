@@ -1,8 +1,8 @@
 //! The authorities that are trusted to vouch for a server's name.
 //!
-//! The list is the one that `SSL_CERT_FILE` or `SSL_CERT_DIR` names, or otherwise the system's list, to which an
-//! administrator can add a company's own authority. On a system without a list, such as a small container, the list is
-//! Mozilla's, as of this build.
+//! The list is named by `SSL_CERT_FILE` or `SSL_CERT_DIR`. Otherwise it is the system's list, to which an administrator
+//! can add a company's own authority. On a system without a list, such as a small container, the list is Mozilla's, as
+//! of this build.
 
 use std::env;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use rustls_native_certs::{CertificateResult, load_native_certs};
 use ureq::tls::{Certificate, RootCerts};
 
-/// The variables that name a list in place of the system's.
+/// The variables that name a list to be used instead of the system's list.
 const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// The authorities of this process, which are read only once.

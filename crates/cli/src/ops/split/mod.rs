@@ -40,7 +40,7 @@ const READ: usize = 64 << 10;
 /// See the [module](self).
 pub(super) struct Split {
     spec: SplitSpec,
-    /// The regular expression that separates pieces, if the pieces are separated by one.
+    /// The regular expression, if the pieces are separated by its matches.
     separator: Option<Regex>,
 }
 
