@@ -84,7 +84,7 @@ fn server(url: &Url) -> Option<String> {
     })
 }
 
-/// The IPv4 address in an IPv6 address such as `[::ffff:7f00:1]`.
+/// The IPv4 address that is embedded in an IPv6 address such as `[::ffff:7f00:1]`.
 fn mapped_ipv4(host: &str) -> Option<String> {
     let address: Ipv6Addr = host.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
     address.to_ipv4_mapped().map(|address| address.to_string())

@@ -187,7 +187,7 @@ fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Res
     resource
 }
 
-/// The state after all stages and resources are declared, while the stages are being defined.
+/// The state of the construction. All stages and resources are declared, and the stages are defined one after another.
 struct Wiring<'a> {
     file: &'a FlowFile,
     builder: FlowBuilder<Record>,
@@ -403,7 +403,7 @@ fn quoted(resource: &str) -> String {
     queue_of(resource).map_or_else(|| format!("`{resource}`"), |stage| format!("a place in the queue of `{stage}`"))
 }
 
-/// The stage of a bounded queue, for the engine's name of the queue as a resource.
+/// The stage whose bounded queue has this name in the engine; `None` if the resource is not a queue.
 fn queue_of(resource: &str) -> Option<&str> {
     resource.strip_prefix("queue of ")
 }

@@ -232,8 +232,8 @@ fn the_three_conditions_are_told_apart() {
 
 #[test]
 fn a_limit_that_is_reached_ends_with_3() {
-    // With repeated values and high concurrency, only the search can decide about the history, and the search needs
-    // memory.
+    // With repeated values and high concurrency, only the search can decide whether the history is correct, and the
+    // search needs memory.
     let enqueues = (0..40).map(|process| line(process, "enqueue", &format!("\"in\":{}", process % 2), 0, 100));
     let dequeues = (40..60).map(|process| line(process, "dequeue", &format!("\"out\":{}", (process / 2) % 2), 0, 1000));
     let hard: String = enqueues.chain(dequeues).collect();

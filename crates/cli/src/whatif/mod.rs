@@ -7,7 +7,7 @@
 //! | `check` | repeats the run, to test a prediction |
 //! | `reading` | reads a trace file, with progress |
 //! | `live` | uses a live run in place of a trace file |
-//! | `doubt` | whether a replay reproduces the measured time, and otherwise which effects may be missing |
+//! | `doubt` | checks whether a replay reproduces the measured time; if not, lists effects that may be missing |
 //! | `search` | replays with other settings, to find those that help or that reach a goal |
 //! | `replays` | the replays of a search, with progress and a time limit |
 //! | `slope` | the comparison with a second run, which shows how a stage's time depends on a resource |

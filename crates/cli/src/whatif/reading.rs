@@ -63,7 +63,7 @@ fn read_with(
     read(BufReader::new(file)).map_err(not_read)
 }
 
-/// If the file is of another kind that a run writes, the kind and the command for such files.
+/// The kind of a file that a run writes and that is not a trace, with the command for such files.
 fn kind(path: &Path) -> Option<&'static str> {
     let mut begin = Vec::new();
     File::open(path).ok()?.take(LOOK).read_to_end(&mut begin).ok()?;

@@ -6,8 +6,8 @@ use std::process::Stdio;
 
 use crate::support::{Room, code, ended, peak_bytes, text};
 
-/// A flow that gathers the lines of a file. `gather` is the keys of the stage that gathers, and `then` is the next
-/// stage.
+/// A flow that gathers the lines of a file. `gather` contains the keys of the stage that gathers, and `then` is the
+/// next stage.
 fn lines_flow(gather: &str, then: &str) -> String {
     format!(
         r#"

@@ -191,7 +191,8 @@ fn a_retry_that_is_killed_loses_no_letter() {
     until("the program ends with its run", || !program.runs());
     fs::remove_file(room.path("shut")).unwrap();
     let apart = set_apart(&room).expect("a retry that was killed leaves its letters");
-    // If there are also letters of other units, only a message names the file of the unfinished round.
+    // If there are also letters of other units, these letters are retried, and a message names the file of the
+    // unfinished round.
     room.write(LETTERS, room.read(&apart).lines().next().unwrap().to_owned() + "\n");
     let (_, err) = ended(&room.run(&["retry"]), 0);
     assert!(err.contains(&format!("`millstream retry {apart}`")), "{err}");

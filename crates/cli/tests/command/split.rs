@@ -27,8 +27,8 @@ fn a_column_that_a_table_lacks_is_named_with_the_columns_that_it_has() {
     assert!(err.contains("did you mean `{json.total}`?"), "{err}");
 }
 
-/// A flow that splits files and appends lines. `split` is the keys of the stage that splits, and `line` is the line of
-/// the `append`.
+/// A flow that splits files and appends lines. `split` contains the keys of the stage that splits, and `line` is the
+/// line of the `append`.
 fn flow(split: &str, line: &str) -> String {
     format!(
         r#"

@@ -24,7 +24,7 @@ use super::descriptors;
 use super::live;
 
 /// The number of checks before a waiter sleeps. Often the waiter has just seen the end of the program's output, and the
-/// program ends microseconds later. To sleep and to be woken takes tens of microseconds.
+/// program ends microseconds later. Going to sleep and waking up take tens of microseconds.
 const QUICK_LOOKS: u32 = 24;
 
 /// The maximum pause between two checks of a program, if there is no pidfd.

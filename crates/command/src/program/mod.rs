@@ -21,5 +21,5 @@ pub use self::tail::{STDERR_TAIL, Tail};
 /// The pause between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_millis(500);
 
-/// While a program writes nothing, the pause between two checks whether its output is still needed.
+/// While a program writes nothing, the caller checks at this interval whether the output is still needed.
 pub const LOOK: Duration = Duration::from_millis(100);

@@ -207,7 +207,7 @@ struct Place {
 }
 
 impl Place {
-    /// The group and the session of a process, which is given by its id or as `self`; `None` if the process has ended.
+    /// The group and the session of a process. `process` is an id or `self`. Returns `None` if the process has ended.
     fn of(process: impl Display) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         // The name in parentheses can contain any characters. It is followed by the state, the parent, the group and

@@ -48,7 +48,7 @@ impl Tail {
 }
 
 impl fmt::Display for Tail {
-    /// The end of a message, `; standard error: …`; nothing if there are no bytes.
+    /// The end of a message: `; standard error: …`, or nothing if there are no bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.bytes.trim_ascii();
         if text.is_empty() {

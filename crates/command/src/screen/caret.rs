@@ -69,8 +69,8 @@ pub struct Source<'a> {
     name: Cow<'a, str>,
     text: &'a str,
     shown: String,
-    /// The shown text may be longer than the text. Each entry is the offset of a character that is shown longer, and
-    /// the difference in length up to and including that character.
+    /// The characters that are longer in the shown text than in the text. Each entry is the offset of such a character,
+    /// and the total difference in length up to and including this character.
     growth: Vec<(usize, usize)>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
         page
     }
 
-    /// The lines with the places. For a place in a line that is too long, only its numbers.
+    /// The lines with the places. For a place in a line that is too long, only the numbers of the line and the column.
     fn places<'p>(&'p self, labels: &'p [(Range<usize>, String)]) -> Vec<Element<'p>> {
         if labels.is_empty() {
             return Vec::new();

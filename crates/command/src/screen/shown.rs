@@ -115,7 +115,7 @@ fn colour(rest: &str) -> Option<usize> {
     (numbers.as_bytes()[end] == b'm' && end <= MAX_NUMBERS).then_some(end + 2)
 }
 
-/// The path as it is. If a reader could not read or copy it, the path is quoted for a shell: `$'caf\xe9'`.
+/// The path as it is, or quoted for a shell if it has characters that cannot be read or copied: `$'caf\xe9'`.
 pub fn path(path: &Path) -> ShownPath<'_> {
     ShownPath(path)
 }
