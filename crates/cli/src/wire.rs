@@ -368,7 +368,7 @@ fn build_problem(file: &FlowFile, error: &BuildError) -> Problem {
     }
 }
 
-/// The problem of a cycle of needs. There is a caret at every stage in the cycle.
+/// The error about a cycle of needs, with a caret at every stage in the cycle.
 fn cycle_problem(file: &FlowFile, cycle: &NeedsCycle) -> Problem {
     let mut problem = Problem::new("a cycle of needs: units could wait for one another forever");
     for HoldAndAsk { holds, asks, stage, .. } in &cycle.0 {

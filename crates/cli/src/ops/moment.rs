@@ -14,8 +14,8 @@ impl Moment {
     /// a time without an offset is in UTC.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = str::from_utf8(text).ok()?.trim();
-        // The parsers below accept any character between date and time. Here only `T` and a space are valid there, as
-        // in RFC 3339.
+        // The parsers below accept any character between date and time. Only `T` and a space are valid in this
+        // position, as in RFC 3339.
         let text = match text.get(10..11) {
             Some(" ") => text.replacen(' ', "T", 1),
             Some("T" | "t") | None => text.to_owned(),

@@ -183,8 +183,8 @@ fn run_again(trace: &Trace, settings: &[String]) -> Result<Answer, WhatIfError> 
     Ok(measured(&read(&again)?))
 }
 
-/// The signals that end this command, except while a run is being repeated: then the run must end first, and its files
-/// must be removed.
+/// The signals that normally end this command. While a run is being repeated, they do not, because the run must end
+/// first, and its files must be removed.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// The time between two checks of a run.

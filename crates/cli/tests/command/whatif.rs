@@ -1,4 +1,4 @@
-//! Traces of runs, and `millstream whatif`.
+//! Tests of traces and of `millstream whatif`.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;

@@ -44,7 +44,7 @@ pub(super) fn start<T>(spawn: impl FnOnce() -> io::Result<(Pid, T)>) -> io::Resu
     Ok((leader, rest))
 }
 
-/// Removes a leader that has ended and is about to be reaped from the list.
+/// Removes a leader from the list. The leader has ended and is about to be reaped.
 pub(super) fn forget(leader: Pid) {
     leaders().remove(&leader.as_raw_pid());
 }

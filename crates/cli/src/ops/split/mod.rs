@@ -135,10 +135,10 @@ pub(crate) struct Cut {
     fault: Option<String>,
 }
 
-/// The text of a piece, in addition to its content.
+/// The kind of a piece, which determines the text of the piece's unit.
 #[derive(Debug, Default, PartialEq)]
 enum Kind {
-    /// Nothing.
+    /// The piece has no text.
     #[default]
     Nameless,
     /// The piece is a line, which is both the piece's text and its content.
