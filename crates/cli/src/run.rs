@@ -73,7 +73,7 @@ use crate::wire::{OnRetire, Ops, wire};
 /// The reason why a flow was not run. No unit was admitted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
-    /// The flow file cannot be used, or not with these INPUTs.
+    /// The flow file cannot be used, or cannot be used with these INPUTs.
     #[error(transparent)]
     Flow(#[from] FlowError),
     /// The source cannot be opened.

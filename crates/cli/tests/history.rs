@@ -217,8 +217,8 @@ fn nothing_is_written_over_the_history_or_twice() {
 
 #[test]
 fn the_three_conditions_are_told_apart() {
-    // The read comes after the write in real time and does not see it. In the order of each process alone, that is
-    // consistent.
+    // In real time, the read comes after the write and does not see the written value. The history is still consistent
+    // with the order of each process alone.
     let late = [line(0, "write", "\"in\":1", 0, 5), line(1, "read", "\"out\":null", 6, 8)].concat();
     let (status, said) = verdict(&["-", "--spec", "register", "--compare"], &late);
     assert_eq!(status, 1);

@@ -31,11 +31,11 @@ const UNFINISHED_NAME: &str = "unfinished";
 pub(crate) struct RunEnd<'a> {
     /// The source was read to its end, and all its units have left the flow.
     pub complete: bool,
-    /// Units that were admitted.
+    /// The number of units that were admitted.
     pub admitted: u64,
-    /// Units that were retired.
+    /// The number of units that were retired.
     pub retired: u64,
-    /// Units that were dead-lettered.
+    /// The number of units that were dead-lettered.
     pub dead: u64,
     /// The run's name. For a retry, it is the name of the run that wrote the letters, from [`first_of`].
     pub first: &'a str,
@@ -48,7 +48,7 @@ pub(crate) struct RunEnd<'a> {
 pub(crate) struct Gathered {
     /// The file's name.
     pub path: PathBuf,
-    /// Lines that this run wrote.
+    /// The number of lines that this run wrote.
     pub lines: u64,
     /// The fate of the lines.
     pub fate: Fate,
@@ -140,7 +140,7 @@ impl RunEnd<'_> {
 /// there is nothing to report.
 ///
 /// # Errors
-/// Those of the file system. The earlier file is unchanged, and this run's lines are [kept](unplaced).
+/// The errors of the file system. The earlier file is unchanged, and this run's lines are [kept](unplaced).
 pub(super) fn end(
     path: &Path,
     mut own: Option<Placing>,

@@ -64,7 +64,7 @@ impl Op for Compress {
 
 /// The parameters of a result that is made in memory.
 struct Making {
-    /// The name of the work in messages.
+    /// The verb for messages, such as `decompress`.
     what: &'static str,
     /// The number of bytes that the unit occupies in addition to the result.
     held: u64,

@@ -42,7 +42,7 @@ pub(super) enum Event {
     Drained(Box<Report>),
 }
 
-/// The end of a run.
+/// The facts about the end of a run.
 #[derive(Debug)]
 pub(super) struct Ending {
     /// The flow's report; `None` if the flow was abandoned and did not end in time.

@@ -12,9 +12,9 @@ const MAX_SAMPLES: usize = 480;
 pub(crate) struct Sample {
     /// Seconds since the start.
     pub at_s: f64,
-    /// Units retired by then.
+    /// The number of units retired until that moment.
     pub retired: u64,
-    /// Units dead-lettered by then.
+    /// The number of units dead-lettered until that moment.
     pub dead_lettered: u64,
 }
 

@@ -1,5 +1,6 @@
 //! The files of the page: HTML, style and script. For a live run, a server sends the three files as they are. For a
-//! finished run, a server inserts the run's data into the HTML. A frozen page is a single file with everything.
+//! finished run, a server inserts the run's data into the HTML. A frozen page is a single file with the HTML, the
+//! style, the script and the data.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};

@@ -41,7 +41,7 @@ pub(super) trait Resources: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
-    /// One end of a pair. The listener's thread polls the other end, and a drop of this end wakes the thread.
+    /// One end of a socket pair. The listener's thread polls the other end, and a drop of this end wakes the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
     connections: Arc<Connections>,

@@ -111,8 +111,8 @@ pub(super) struct Again {
     options: Options,
     /// The roots of the walks. A root that is a file may be a symbolic link.
     named: Vec<PathBuf>,
-    /// The folder in which the walk of the last file began, and the folder's path. The next file is usually of the same
-    /// walk.
+    /// The folder in which the walk of the last file began, and the folder's path. The next file is usually from the
+    /// same walk.
     root: Option<(Vec<u8>, Arc<OwnedFd>)>,
 }
 

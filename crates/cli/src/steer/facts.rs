@@ -36,9 +36,9 @@ pub(crate) struct Change {
     pub at: String,
     /// Seconds since the run began.
     pub at_s: f64,
-    /// The number of the user.
+    /// The id of the user.
     pub user: u32,
-    /// The number of the process, according to the system.
+    /// The id of the process, according to the system.
     pub process: i32,
     /// The new and the old value of each setting. For a request that does not change settings, a description of the
     /// request.

@@ -130,7 +130,7 @@ pub(crate) fn run_name(flow: &str, pid: u32) -> String {
 /// A control socket in one of the folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Flow name and process id.
+    /// The run's name, which consists of the flow's name and the process id.
     pub name: String,
     /// The socket.
     pub path: PathBuf,

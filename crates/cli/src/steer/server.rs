@@ -45,8 +45,8 @@ const FRESH: Duration = Duration::from_millis(10);
 pub(crate) struct Server {
     /// The socket. It is dropped before the thread ends, so that no new client finds the run.
     socket: Option<Socket>,
-    /// One end of a pair. The thread polls the other end together with the socket, so a drop of this end wakes the
-    /// thread.
+    /// One end of a socket pair. The thread polls the other end together with the socket, so a drop of this end wakes
+    /// the thread.
     wake: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }

@@ -31,7 +31,7 @@ pub(crate) enum Table {
 /// The order of the stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// The order in which the flow declares them.
+    /// The order in which the flow declares the stages.
     Flow,
     Waiting,
     Oldest,

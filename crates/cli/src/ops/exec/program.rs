@@ -10,7 +10,8 @@ use rustix::fs::{Access, access};
 
 use super::super::OpError;
 
-/// The number of bytes at the start of a program's file from which its format is recognized. The kernel reads as many.
+/// The number of bytes at the start of a program's file from which its format is recognized. The kernel reads the same
+/// number of bytes.
 const HEAD: u64 = 256;
 
 /// Checks that the kernel can probably run the file at `path`, without running it.

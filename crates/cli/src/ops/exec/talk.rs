@@ -188,7 +188,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Reads some of standard output.
+    /// Reads some bytes from standard output.
     fn hear(&mut self, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let Some(pipe) = &self.stdout else { return Ok(()) };
         let beside = self.held + self.spoken.stderr.capacity();
@@ -199,7 +199,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Reads some of standard error.
+    /// Reads some bytes from standard error.
     fn hear_complaints(&mut self, cx: &mut Cx<'_>) -> Result<(), Failure> {
         let Some(pipe) = &self.stderr else { return Ok(()) };
         let beside = self.held + self.spoken.stdout.capacity() as u64;

@@ -52,7 +52,7 @@ pub(super) fn location(status: StatusCode, headers: &HeaderMap) -> Option<&[u8]>
 }
 
 impl Redirects {
-    /// The hop that follows `hop`.
+    /// The state after a redirect from `hop`.
     ///
     /// # Errors
     /// The reason why the redirect is not followed, as a permanent failure.
