@@ -33,7 +33,7 @@ impl Pace {
     }
 }
 
-/// Returns the number of steps in the batch after one of `steps` steps that took this time.
+/// Returns the number of steps for the next batch. The previous batch had `steps` steps and took the time `took`.
 fn after(steps: u64, took: Duration) -> u64 {
     let fit = u128::from(steps) * LOOK.as_nanos() / took.as_nanos().max(1);
     u64::try_from(fit).unwrap_or(MAX_STEPS).clamp(1, (2 * steps).min(MAX_STEPS))

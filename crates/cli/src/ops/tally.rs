@@ -1,4 +1,4 @@
-//! A tally: an open group that stores only numbers, and no members or contents.
+//! A tally: an open group that stores its key and numbers, but no members or contents.
 //!
 //! With many keys, the groups are scattered over memory, and nearly every member reaches a group that is not in the
 //! cache. So a tally is as small as possible. A tally becomes a full group when it is closed, or when the group must
