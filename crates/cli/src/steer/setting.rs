@@ -5,7 +5,7 @@
 //! | `inflight=N` | the cap on units in flight |
 //! | `memory=SIZE`, `memory=none` | the cap on bytes in flight |
 //! | `workers=N` | the threads that serve all stages without threads of their own |
-//! | `resource.NAME=N` | the tokens of a resource, or of each of its keys (0 pauses the units that need it); the burst of a rate |
+//! | `resource.NAME=N` | the tokens of a resource, or of each of its keys (0 pauses its units); the burst of a rate |
 //! | `resource.NAME=N/s` (`/m`, `/h`) | a rate |
 //! | `stage.NAME.workers=N`, `=N..M` | the maximum number of workers in a stage, or the minimum and the maximum |
 //!
