@@ -273,7 +273,7 @@ impl Stage {
         }
         let again = unit.been.iter().filter(|been| **been == self.name).count();
         if again > 0 && unit.effects || again > MAX_ROUNDS {
-            let message = "it comes here again, and the rest depends on what the stages before have done";
+            let message = "it returns to this stage, and the rest depends on results of earlier stages";
             return Err(Failure::permanent(message));
         }
         unit.been.push(self.name.clone());

@@ -64,7 +64,7 @@ impl TraceFile {
     /// # Errors
     /// A write to one of the files has failed, now or during the run.
     pub(super) fn finish(self, report: &Report) -> Result<Vec<String>, NotWritable> {
-        let help = "the run itself is over and its results stand, but the file is of no use";
+        let help = "the run itself is over and its results are valid, but the file cannot be used";
         let finished = self.recording.finish(report).map_err(|source| not_written(&self.path, source, help));
         let path = shown::path(&self.path);
         let mut lines = Vec::new();

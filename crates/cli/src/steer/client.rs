@@ -72,7 +72,7 @@ pub(crate) enum SteerError {
         problem: String,
     },
     /// The socket belongs to another user.
-    #[error("{} is served by user {user}, and not by user {own}: it is left alone", shown::path(path))]
+    #[error("{} is served by user {user}, not by user {own}, so it is not used", shown::path(path))]
     OfAnother {
         /// The socket.
         path: PathBuf,
@@ -264,7 +264,7 @@ pub(crate) fn trace(run: &Run) -> Result<Vec<u8>, SteerError> {
     let mut refused = 0;
     loop {
         let part = match ask(run, &Request::Trace { number, from: bytes.len() as u64 }) {
-            Ok(answer) => answer.trace.ok_or_else(|| foreign("it hands nothing over"))?,
+            Ok(answer) => answer.trace.ok_or_else(|| foreign("its answer contains no trace"))?,
             // Another client's trace has replaced this trace.
             Err(SteerError::Refused { .. }) if number.is_some() && refused < AGAIN => {
                 refused += 1;

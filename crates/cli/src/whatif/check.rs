@@ -105,7 +105,7 @@ pub(super) fn check(trace: &Trace, settings: &[String], pairs: u32, predicted: f
     let alone = pairs <= 1 || settings.is_empty();
     if !alone {
         complain(format!(
-            "predicted: {predicted:.3} times as long with the settings; runs both in turns until it is certain which is faster, \
+            "predicted: {predicted:.3} times as long with the settings; runs both alternately until it is certain which is faster, \
              at most {pairs} times"
         ));
     }

@@ -51,7 +51,7 @@ impl<R: Read> Values<R> {
         if self.in_array.is_none() && first == Some(BYTE_ORDER_MARK[0]) {
             for expected in &BYTE_ORDER_MARK[1..] {
                 if self.byte()? != Some(*expected) {
-                    return senseless("the first value is no JSON");
+                    return senseless("the first value is not JSON");
                 }
             }
             first = self.solid()?;

@@ -115,7 +115,7 @@ impl Members {
         let mut crc = Crc::new();
         crc.update(&content);
         if crc.sum() != entry.crc {
-            return wrong("is damaged: its checksum is another than the directory says".to_owned());
+            return wrong("is damaged: its checksum differs from the one in the directory".to_owned());
         }
         Ok(content)
     }
