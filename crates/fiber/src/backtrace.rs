@@ -5,15 +5,17 @@ use std::ptr;
 
 use crate::scheduler::core::Core;
 
-/// The maximum number of frames of a backtrace, the innermost ones.
+/// The maximum number of frames of a backtrace. Frames further out are left off.
 pub(crate) const MAX_FRAMES: usize = 96;
 
-/// A fiber takes no backtrace if its stack has less room than this, which is several times what the unwinder needs.
+/// The free stack that a fiber needs in order to take its backtrace: several times what the unwinder uses.
 const MIN_ROOM: usize = 16 << 10;
 
-/// The frames on a fiber's stack at a wait, or at a moment of a long turn. [`Display`](fmt::Display) shows a line for each.
+/// The frames on a fiber's stack, captured while the fiber waits or while it keeps its worker for too long.
+/// [`Display`](fmt::Display) writes one line for each frame.
 ///
-/// A backtrace holds addresses, so it is cheap to take and to compare; [`frames`](Self::frames) looks up their names.
+/// A backtrace consists of addresses, so it is cheap to capture and to compare. [`frames`](Self::frames) looks up the names of
+/// the functions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Backtrace {
     /// Return addresses, the innermost first.
@@ -26,7 +28,7 @@ pub struct Backtrace {
 pub struct Frame {
     /// The function's name, or its address if the program has no symbols.
     pub function: String,
-    /// The line that it executes, as `file:line`, if the program has debug information.
+    /// The line that the function executes, as `file:line`, if the program has debug information.
     pub place: Option<String>,
 }
 
@@ -34,22 +36,22 @@ pub struct Frame {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoBacktrace {
-    /// The program handles the signal by which a worker is asked.
+    /// The program handles `SIGURG` itself, the signal that requests a backtrace from a worker.
     #[error("the program handles SIGURG itself")]
     SignalTaken,
-    /// The kernel has refused to handle the signal or to send it.
+    /// The kernel refused to install a handler for `SIGURG`, or to send the signal.
     #[error("SIGURG could not be sent: {}", std::io::Error::from_raw_os_error(*os_error))]
     Refused {
         /// The kernel's error.
         os_error: i32,
     },
-    /// The worker's thread did not run, or blocks the signal.
+    /// The worker's thread did not respond in time: it did not run, or it blocks `SIGURG`.
     #[error("its thread did not answer SIGURG")]
     NoAnswer,
-    /// The fiber had left its worker when that was asked.
+    /// The fiber no longer ran on the worker when the signal arrived.
     #[error("it had left its worker by then")]
     Left,
-    /// The machine's registers are not known: only those of x86-64 and aarch64 are.
+    /// This crate reads the registers of x86-64 and aarch64 only.
     #[error("frames are found on x86-64 and aarch64 only")]
     Unsupported,
 }
@@ -74,10 +76,11 @@ impl Backtrace {
         Some(Backtrace::of(addresses))
     }
 
-    /// Returns the frames of the fiber's code, the innermost first, without the frames of this crate on both sides.
+    /// Returns the frames of the fiber's code, the innermost first. The frames of this crate at both ends of the stack are left
+    /// out.
     ///
-    /// The first call reads the program's debug information, which takes up to seconds for a large program, and memory until
-    /// [`forget_symbols`](Self::forget_symbols).
+    /// The first call reads the program's debug information. For a large program, this can take seconds, and memory until
+    /// [`forget_symbols`](Self::forget_symbols) frees it.
     #[must_use]
     pub fn frames(&self) -> Vec<Frame> {
         let mut frames = Vec::new();
@@ -93,7 +96,8 @@ impl Backtrace {
                 frames.push(Frame { function: format!("{address:#x}"), place: None });
             }
         }
-        // The innermost function may be the kernel's own, which has no name.
+        // If only some frames have names, those without are hidden: the innermost function may be the kernel's own, which has no
+        // name.
         let has_names = frames.iter().any(|frame| !frame.is_unknown());
         let is_hidden = |frame: &Frame| frame.is_of_wait() || has_names && frame.is_unknown();
         let first = frames.iter().position(|frame| !is_hidden(frame)).unwrap_or(frames.len());
@@ -117,10 +121,10 @@ const SOURCES: &str = file!().split_at(file!().len() - "backtrace.rs".len()).0;
 /// The folders of the standard library's sources, as debug information names them.
 const STD_SOURCES: [&str; 3] = ["/library/core/src/", "/library/std/src/", "/library/alloc/src/"];
 
-// Debug information of lines alone names functions without their paths, but has the file, which shows where a function belongs.
-// Without any debug information, the name of a function includes its path.
+// A function is recognised by its path or by its file. With line tables alone, a function's name lacks the path, but the file is
+// known. Without any debug information, the name includes the path.
 impl Frame {
-    /// Returns whether the function belongs to one of these crates, or its file lies in one of these folders.
+    /// Returns whether the function's path begins with one of `crates`, or its file lies in one of `folders`.
     fn is_of(&self, crates: &[&str], folders: &[&str]) -> bool {
         let name = self.function.trim_start_matches(['<', '&']);
         let place = self.place.as_deref().unwrap_or_default();
@@ -131,8 +135,8 @@ impl Frame {
         self.function.starts_with("0x")
     }
 
-    /// Returns whether the frame may be at the inner end of a stack, where code takes the backtrace and suspends the fiber.
-    /// At the outer end, code of the same crates calls the body.
+    /// Returns whether the frame belongs to the code that suspends the fiber and captures the backtrace, at the inner end of the
+    /// stack. The code at the outer end, which calls the body, is in the same crates and matches as well.
     fn is_of_wait(&self) -> bool {
         self.is_of(&["backtrace::", "millstream_fiber::"], &["/backtrace-0.", SOURCES]) || self.is_of_std()
     }

@@ -26,8 +26,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Runs `call` on a thread for blocking calls and suspends the fiber meanwhile. Outside a fiber, calls it directly.
 ///
 /// Use it for calls that block the thread: files, name resolution, locks of other libraries, long computations. The
-/// call may borrow. Once it has begun it cannot be interrupted: a cancelled fiber waits for the call to end and unwinds at
-/// its next wait. A cancelled fiber whose call still waits in line unwinds at once.
+/// call may borrow. A call that has begun cannot be interrupted: if the fiber is cancelled, it waits for the call to end, and
+/// unwinds at its next wait. If the call has not begun, the cancelled fiber withdraws it and unwinds at once.
 ///
 /// Costs two thread switches, about 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads) calls
 /// run at a time; further ones wait in line.
@@ -52,13 +52,14 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
         let result = catch_unwind(AssertUnwindSafe(call));
         *theirs.result.lock() = Some(result);
-        // Release pairs with the acquire below. After this store the fiber may resume, so nothing borrowed is used.
+        // Release pairs with the acquire below. After this store the fiber may resume, so this thread must not use anything
+        // borrowed from then on.
         theirs.is_there.store(true, Release);
         caller.wake();
     });
-    // SAFETY: extends the lifetime of what the call borrows. This function returns only when the job has set
-    // `is_there`, after the call and everything in it are gone, and takes the result out here. It unwinds only while it
-    // holds the job itself, which no thread has begun and which it drops.
+    // SAFETY: extends the lifetime of what the call borrows. This function returns only after the job has set `is_there`, when
+    // the call and everything in it have been dropped, and moves the result out here. It unwinds only if it owns the job itself;
+    // no thread has then begun the job, and the unwinding drops it.
     let mut job: Job = unsafe { std::mem::transmute(job) };
     let is_masked = Mask::is_set();
     loop {
@@ -77,14 +78,15 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
         drop(mask);
         let Some(withdrawn) = withdrawn else { break };
         job = withdrawn;
-        // The cancelled fiber unwinds here, unless a neighbour has begun to unwind meanwhile: then the call waits again.
+        // The cancelled fiber unwinds here. If another fiber of the worker has begun to unwind meanwhile, this fiber cannot
+        // unwind, and its call is submitted again.
         yield_fiber();
     }
     let result = answer.result.lock().take();
     result.expect("the job left its result").unwrap_or_else(|payload| resume_unwind(payload))
 }
 
-/// Waits for the answer, or until `withdraw` returns the job.
+/// Waits for the result. If the fiber is cancelled and `withdraw` returns the job, returns that job.
 #[track_caller]
 fn wait<T>(waiter: &Waiter, answer: &Answer<T>, withdraw: impl Fn() -> Option<Job>) -> Option<Job> {
     while !answer.is_there.load(Acquire) {
@@ -96,7 +98,7 @@ fn wait<T>(waiter: &Waiter, answer: &Answer<T>, withdraw: impl Fn() -> Option<Jo
     None
 }
 
-/// Holds a call's result.
+/// A call's result, once the call has returned.
 struct Answer<T> {
     is_there: AtomicBool,
     result: Mutex<Option<thread::Result<T>>>,
@@ -116,7 +118,7 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    /// The jobs in line, in the order of their tickets.
+    /// The jobs that no thread has begun, in the order of their tickets.
     jobs: VecDeque<(u64, Job)>,
     tickets: u64,
     threads: usize,
@@ -130,10 +132,11 @@ impl BlockingThreads {
         BlockingThreads { inner: Arc::new(Inner { max_threads, state, arrival }) }
     }
 
-    /// Hands the job to a thread, and returns its ticket; returns the job if there is no thread and none can be started.
+    /// Puts the job in line for a thread and returns its ticket. Returns the job if there is no thread and none can be started.
     fn submit(&self, job: Job) -> Result<u64, Job> {
         let mut state = self.inner.state.lock();
-        // Each idle thread takes one of the waiting jobs.
+        // Each idle thread will take one job of the line, so another thread is needed if there are at least as many jobs as idle
+        // threads.
         let needs_thread = state.idle <= state.jobs.len() && state.threads < self.inner.max_threads;
         if needs_thread {
             let inner = Arc::clone(&self.inner);

@@ -1,10 +1,10 @@
-//! Runs users' destructors in places from which a panic cannot propagate.
+//! Runs users' destructors in code that must not unwind.
 
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Drops a value. If its destructor panics, the panic hook has reported it, and the panic ends here.
+/// Drops a value. A panic of its destructor is caught; the panic hook has reported it by then.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         discard_payload(payload);
@@ -30,7 +30,8 @@ pub(crate) fn drop_all<T>(values: impl IntoIterator<Item = T>) {
     }
 }
 
-/// Aborts the process when it is dropped. It guards code that must not unwind, and is forgotten when that code is done.
+/// Aborts the process when it is dropped. It guards code that must not unwind: after that code, the caller passes it to
+/// `mem::forget`.
 pub(crate) struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {

@@ -1,4 +1,4 @@
-//! The dump: every live fiber, and the wait it is in.
+//! The dump: every live fiber, and what it waits for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,7 @@ pub struct FiberReport {
     pub id: u64,
     /// The fiber's name.
     pub name: Option<Arc<str>>,
-    /// The work unit that it serves, if it has [said so](crate::Fiber::set_unit).
+    /// The number of the work unit that the fiber serves, if the fiber has [set it](crate::Fiber::set_unit).
     pub unit: Option<u64>,
     /// The fiber's state.
     pub state: State,
@@ -77,11 +77,11 @@ pub enum State {
     },
 }
 
-/// The maximum number of fibers that a dump asks for their backtraces.
+/// The maximum number of fibers whose backtraces a dump requests.
 const MAX_BACKTRACES: usize = 10_000;
 
 impl Dump {
-    /// Reports all live fibers. With a `limit`, also asks for backtraces, and waits for them for at most that time.
+    /// Reports all live fibers. With a `limit`, also requests backtraces, and waits for them for at most `limit`.
     #[track_caller]
     pub(crate) fn of(shared: &Arc<Shared>, limit: Option<Duration>) -> Self {
         let mut cores = shared.fibers.all();
@@ -126,7 +126,7 @@ fn state(core: &CoreRef, now_ms: u64, running: Option<&[u64]>) -> State {
     }
 }
 
-/// A group's key: the name, the state without its times, whether it is cancelled, and the backtrace.
+/// A group's key: the fibers' name, their state without its times, whether they are cancelled, and their backtrace.
 type Key<'a> = (Option<&'a str>, u8, Option<(Reason, &'static Location<'static>)>, bool, Option<&'a Backtrace>);
 
 impl FiberReport {

@@ -8,7 +8,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
-    /// Each guard takes a mapping on this kernel, and the process has no mappings left.
+    /// Each guard needs a mapping on this kernel, and the process has reached its limit of mappings.
     #[error(
         "no stack for another fiber: this process has {stacks} guarded stacks, each of which takes two mappings, and the \
          kernel allows {limit} in all (vm.max_map_count); expected Linux 6.13, whose guards take none, or more mappings: \

@@ -1,9 +1,10 @@
 //! Files whose reads and writes suspend the fiber.
 //!
-//! A file always counts as ready, even if a read has to wait for the disk, so waiting for readiness does not help. Under the
-//! [model](crate::IoModel) [`Completion`](crate::IoModel::Completion), the kernel reads while the fiber waits, and a worker
-//! submits the operations of all its fibers at once. Under the other models, a read of cached data returns at once if the
-//! kernel can tell that it is cached (`RWF_NOWAIT`), and everything else is a [blocking call](crate::blocking()).
+//! The kernel always reports a file as ready, even if a read has to wait for the disk, so waiting for readiness does not help.
+//! Under the [model](crate::IoModel) [`Completion`](crate::IoModel::Completion), the kernel reads while the fiber waits, and a
+//! worker submits the operations of all its fibers at once. Under the other models, a read first asks the kernel for cached data
+//! alone (`RWF_NOWAIT`). If the data are not cached, and for all other operations, the fiber makes a [blocking
+//! call](crate::blocking()).
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -42,23 +43,23 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::sync::{Mutex, MutexGuard};
 
-/// The offset that stands for the file's own position in calls of the kernel.
+/// The offset that means the file's own position in system calls.
 const AT_POSITION: u64 = u64::MAX;
 
-/// The maximum number of bytes of one operation on Linux.
+/// The maximum number of bytes that Linux reads or writes in one operation.
 const MAX_BYTES: usize = 0x7fff_f000;
 
-/// A file, as [`std::fs::File`]; see the [module](self).
+/// A file, like [`std::fs::File`]; see the [module](self).
 #[derive(Debug)]
 pub struct File {
     inner: fs::File,
-    /// Locked during operations at the position of a regular file, which all clones share. The kernel locks the position for
-    /// `read` and `write`, but not for a ring.
+    /// All clones of a regular file share this lock, which is held during an operation at the file's position. The kernel locks
+    /// the position for `read` and `write`, but not for operations of a ring.
     position: Option<Arc<Mutex<()>>>,
 }
 
-/// Operations at the position of a file are atomic among all clones of the `File`. With other owners of the same open file,
-/// the kernel makes them atomic, except under [`Completion`](crate::IoModel::Completion).
+/// Operations at the file's position are atomic among all clones of the `File`. Among other owners of the same open file, such as
+/// another process, they are atomic as well, except under [`Completion`](crate::IoModel::Completion).
 impl From<fs::File> for File {
     fn from(inner: fs::File) -> Self {
         let has_position = inner.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -91,7 +92,7 @@ impl File {
         Self::open_with(OpenOptions::new().write(true).create(true).truncate(true), path)
     }
 
-    /// Opens a file as `options` say.
+    /// Opens a file with `options`.
     ///
     /// # Errors
     /// Returns the errors of the standard library.

@@ -21,7 +21,7 @@ pub fn current() -> Fiber {
 
 /// Returns whether the calling fiber is cancelled; `false` outside a fiber. Wait-free.
 ///
-/// Long computations poll it, as do programs that abort on panic, since those cannot unwind a fiber.
+/// For long computations, and for programs that abort on panic, in which a cancelled fiber cannot unwind.
 #[must_use]
 pub fn is_cancelled() -> bool {
     Local::with(|_, fiber| fiber.is_cancelled()) == Some(true)
@@ -52,7 +52,7 @@ impl Fiber {
         Fiber { waiter: Waiter::Fiber(core) }
     }
 
-    /// Returns the fiber; none if it is a thread.
+    /// Returns the fiber; `None` if this is a thread.
     pub(crate) fn core(&self) -> Option<&CoreRef> {
         match &self.waiter {
             Waiter::Fiber(core) => Some(core),
@@ -78,8 +78,8 @@ impl Fiber {
         }
     }
 
-    /// Notes the number of the work unit that the fiber serves, until the next call. Dumps and reports of stalls and
-    /// overflows show it. Has no effect on a thread. Wait-free.
+    /// Sets the number of the work unit that the fiber serves. Dumps and reports of stalls and overflows show the number until
+    /// the next call. Has no effect on a thread. Wait-free.
     pub fn set_unit(&self, unit: Option<u64>) {
         if let Waiter::Fiber(core) = &self.waiter {
             core.set_unit(unit);
@@ -95,8 +95,8 @@ impl Fiber {
             Waiter::Fiber(core) => &core.permit,
             Waiter::Thread(thread) => &thread.permit,
         };
-        // Release pairs with the acquire in `take_permit`. It is an exchange so that a park sees the writes of every
-        // earlier unpark.
+        // Release pairs with the acquire in `take_permit`. This is an exchange rather than a store, so that a park sees the
+        // writes of every earlier unpark.
         permit.swap(true, Release);
         self.waiter.wake();
     }

@@ -21,7 +21,7 @@ pub struct JoinHandle<T> {
     owns: PhantomData<T>,
 }
 
-// SAFETY: the handle may take the result, which is `Send`, and drop it; a shared one gives no access to it.
+// SAFETY: the handle may move the result out or drop it, and the result is `Send`. A shared handle gives no access to the result.
 unsafe impl<T: Send> Send for JoinHandle<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Send> Sync for JoinHandle<T> {}
@@ -42,9 +42,10 @@ impl<T> JoinHandle<T> {
     /// Everything the fiber wrote is visible afterwards.
     ///
     /// # Errors
-    /// Returns an error if the fiber panicked, was cancelled, never ran because it got no stack, or waits to join the
-    /// calling fiber, directly or through up to 1024 others. At least one fiber of such a cycle gets the error. Cycles
-    /// through scopes, channels or threads are not detected.
+    /// Returns an error if the fiber panicked, was cancelled, or never ran because it got no stack.
+    ///
+    /// Also returns an error if the fiber itself waits to join the calling fiber, directly or through up to 1024 others. At least
+    /// one fiber of such a cycle gets the error. Cycles through scopes, channels or threads are not detected.
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         wait_for_end(self.core())?;

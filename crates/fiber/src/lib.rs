@@ -47,19 +47,19 @@
 //!
 //! The price is balance: other workers cannot relieve a worker of the fibers it has started. A fiber that keeps its
 //! worker for [longer than 10 ms](Options::stall) is reported, and the unstarted fibers behind it go to other workers.
-//! If a fiber spawns another one and continues to compute, an idle worker takes the new fiber after about 2 ms.
+//! If a fiber spawns another fiber and continues to compute, an idle worker starts the new fiber after about 2 ms.
 //!
-//! A worker resumes its ready fibers one after the other; each resumption is a *turn*. It starts a new fiber when none is
-//! ready, and at least once in 16 turns. Started fibers come first so that few stacks are in use.
+//! A worker resumes its ready fibers one after the other; each resumption is a *turn*. Ready fibers come before unstarted ones,
+//! so that few stacks are in use: a worker starts a new fiber when none is ready, and at least once in 16 turns.
 //!
 //! # Thread locals
 //! All fibers of a worker share its thread locals. That is sound, but other fibers of the worker may change a value
 //! during a wait. Use [`fiber_local!`] for a value that belongs to one fiber. The modes of floating-point arithmetic, such as
 //! the direction of rounding, belong to the thread as well: code that changes a mode must restore it before it waits.
 //!
-//! Two kinds of code expect calls on a thread to end in the reverse order of their beginning, and must not wait: code
-//! that stores a pointer to its stack in a thread local for the duration of a call (the crate `scoped-tls`), and code
-//! that holds a lock whose owner is a thread. A reentrant lock admits every fiber of the holder's thread.
+//! Two kinds of code expect calls on a thread to end in the reverse order of their beginning, and must not wait: code that stores
+//! a pointer to its stack in a thread local for the duration of a call (the crate `scoped-tls`), and code that holds a lock whose
+//! owner is a thread. A reentrant lock, for example, admits every fiber of the holder's thread.
 //!
 //! # Cancellation
 //! [`JoinHandle::cancel`] asks a fiber to end. The fiber unwinds at its next wait, or in its current one: destructors
@@ -67,15 +67,15 @@
 //! unwinding and continues is unwound again at the next wait. A fiber that returns without another wait returns its
 //! value. Code that must not be unwound, such as a callback of a C library, must not wait: the process would abort.
 //!
-//! Cancellation does not interrupt the end of a scope or a blocking call, because other code still uses data borrowed
-//! from the fiber. Nor does it interrupt a wait in a destructor that runs because the fiber ends or unwinds: a second
-//! panic would abort the process. While such a destructor waits during unwinding, [`std::thread::panicking`] is `true`
-//! for all fibers of its worker. A cancelled fiber of that worker unwinds only when the flag is clear, which it checks
-//! every millisecond. A destructor that runs during unwinding should therefore not wait for another fiber of its worker
-//! to be cancelled.
+//! Cancellation does not interrupt the wait at the end of a scope or for a blocking call, because other code still uses data
+//! borrowed from the fiber. It also does not interrupt a wait in a destructor that runs because the fiber ends or unwinds,
+//! because a second panic would abort the process. While such a destructor waits during unwinding, [`std::thread::panicking`] is
+//! `true` for all fibers of its worker. Until the flag is clear, a cancelled fiber of that worker does not unwind; it checks the
+//! flag every millisecond. A destructor that runs during unwinding should therefore not wait for another fiber of its worker to
+//! be cancelled.
 //!
-//! A program compiled with `panic = "abort"` never unwinds. There, a cancelled fiber learns of it only through
-//! [`is_cancelled`], and dropping a [`Runtime`] waits for fibers that may never end.
+//! A program compiled with `panic = "abort"` never unwinds. There, a cancelled fiber must poll [`is_cancelled`] and return.
+//! Dropping a [`Runtime`] waits until all fibers have done so, which may be never.
 //!
 //! # Panics
 //! A panic ends its fiber and reaches the joiner as [`JoinError::Panicked`]. It never crosses a stack switch or affects
@@ -84,33 +84,32 @@
 //!
 //! # Stacks
 //! Stacks lie in reserved address space, each above a guard, and memory is committed as it is touched. On Linux 6.13
-//! and later, guards take no mappings, so a million stacks fit under the kernel's default limits. On older kernels,
-//! `mprotect` limits a process to about 28,000 stacks, and the error says so. An overflow aborts the process with a
-//! report of the fiber's name, the stack's size and the option that raises it. [`Runtime::stacks`] reports the greatest
-//! depth so far.
+//! and later, guards take no mappings, so a million stacks fit under the kernel's default limits. On older kernels, guards are
+//! made by `mprotect`. A process then has room for about 28,000 stacks, and the error names this limit. An overflow aborts the
+//! process with a report of the fiber's name, the stack's size and the option that raises it. [`Runtime::stacks`] reports the
+//! greatest depth so far.
 //!
 //! Signal handlers installed without `SA_ONSTACK` run on the fiber's stack, which must have room for them.
 //!
 //! # Progress and cost
-//! Yields, parks, joins and wake-ups take no lock and allocate only when a queue grows. Spawning allocates once. It takes a
-//! short lock if the worker already has an unstarted fiber, or if the spawner is a thread. Sending or receiving a value
-//! takes a short lock, too. A wake-up makes a system call only if the other worker sleeps. Each fiber takes about 500 bytes
-//! and at least one page of stack. `examples/measure.rs` measures all of this on your machine.
+//! Yields, parks, joins and wake-ups take no lock and allocate only when a queue grows. Spawning allocates once. It locks a mutex
+//! briefly if the worker already has an unstarted fiber, or if the spawner is a thread. Sending or receiving a value also locks a
+//! mutex briefly. A wake-up makes a system call only if the woken fiber's worker sleeps. Each fiber takes about 500 bytes and at
+//! least one page of stack. `examples/measure.rs` measures all of this on your machine.
 //!
 //! # How it is proven
-//! Loom models in `src/model.rs` check the waits of fibers and the sleeps of workers, including those in the poller.
-//! The models in `src/scheduler/model.rs` check joins, reused control blocks, and the end of a runtime. Another test
-//! explores every order in which the ends of small channels make their calls. Every test of descriptors runs under all
-//! models of waiting, and so do tests with faults: calls that are interrupted, late, short or failed. Tests race
-//! cancellations with data and check that no byte and no descriptor is lost. Stress tests run random fibers, whose
-//! frames carry canaries, while threads lose their processor at any instruction; others race cancellations with
-//! wake-ups, and park 100,000 fibers. Tests of overflows, faults and foreign handlers use real ones, in child
-//! processes, with both kinds of guards. One test switches fibers on a thread that may make no system call.
+//! Loom models in `src/model.rs` check the waits of fibers and the sleeps of workers, including sleeps in the poller. The models
+//! in `src/scheduler/model.rs` check joins, reused control blocks, and the end of a runtime. Another test explores every order in
+//! which the senders and receivers of a small channel can make their calls. Every test of descriptors runs under all models of
+//! waiting. So do tests that inject faults into system calls: calls are interrupted, delayed, cut short, or fail. Tests race
+//! cancellations with data and check that no byte and no descriptor is lost. Stress tests run random fibers whose frames contain
+//! canaries, while the kernel preempts threads at any instruction. Others race cancellations with wake-ups, or park 100,000
+//! fibers. Tests of overflows cause real faults in child processes, with both kinds of guards and with foreign signal handlers.
+//! One test switches fibers on a thread that may make no system call.
 //!
 //! # Source of the idea
-//! The idea comes from Joe Damato's articles on threads in Ruby 1.8, which make green threads several times faster by
-//! switching stacks instead of copying them, with guard pages and without `sigprocmask`. The crate `corosensei`
-//! provides the switch.
+//! The idea comes from Joe Damato's articles on threads in Ruby 1.8. They make green threads several times faster: they switch
+//! stacks instead of copying them, use guard pages, and avoid `sigprocmask`. In this crate, `corosensei` provides the switch.
 
 mod backtrace;
 mod blocking;

@@ -1,4 +1,4 @@
-//! Fiber locals: values that belong to a fiber as thread locals belong to a thread.
+//! Fiber locals: each fiber has its own value, as each thread has its own value of a thread local.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -58,8 +58,8 @@ macro_rules! fiber_local {
 /// The key of a value for each fiber; [`fiber_local!`] declares one.
 ///
 /// The value need not be `Send`: it is created, used and dropped on the fiber's thread. Values are dropped when the
-/// fiber's body has ended, in reverse order of their creation, and their destructors may wait. The panic hook reports a
-/// panic of a destructor, which then ends there.
+/// fiber's body has ended, in reverse order of their creation, and their destructors may wait. A panic of a destructor is
+/// reported by the panic hook and then caught.
 pub struct FiberLocal<T: 'static> {
     init: fn() -> T,
     outside: &'static LocalKey<T>,
@@ -141,7 +141,7 @@ impl Locals {
         }
         let made = make();
         let mut state = self.state.borrow_mut();
-        // If `make` used its own key, that call created a value already, and the first value stays.
+        // If `make` itself used this key, a value exists already. The first value stays.
         if let Some(value) = find(&state) {
             drop(state);
             return Ok(value);
@@ -150,7 +150,7 @@ impl Locals {
         Ok(made)
     }
 
-    /// Drops the values in reverse order of their creation. The fiber calls it at the end of its body.
+    /// Drops the values in reverse order of their creation. Called by the fiber at the end of its body.
     pub(crate) fn end(&self) {
         self.state.borrow_mut().is_ending = true;
         loop {

@@ -1,8 +1,9 @@
-//! Loom models of the two places where a wake-up could be lost: a fiber's wait, and a worker's sleep.
-//! `scheduler/model.rs` has the models of the rest of a fiber's life.
+//! Loom models of the two operations that could lose a wake-up: a fiber's wait, and a worker's sleep. `scheduler/model.rs` models
+//! the start, the join and the end of a fiber.
 //!
 //! The models explore the production source: the word of a wait, the inbox, and the event count on which a worker
-//! sleeps. A fiber is a number of waits that the model's worker runs. A lost wake-up is a deadlock, which loom reports.
+//! sleeps. A fiber of a model has no stack: it is a sequence of waits that the model's worker runs. A lost wake-up is a deadlock,
+//! which loom reports.
 //!
 //! `python3 verify/mutants fiber` injects bugs into this source, one at a time, and reports the model that finds each.
 
@@ -23,9 +24,9 @@ struct Fiber {
     link: AtomicPtr<Fiber>,
     wait: WaitState,
     flags: AtomicU32,
-    /// The worker writes it before the first wait; a waker that finds the fiber asleep reads it.
+    /// Written by the worker before the first wait, and read by a waker that finds the fiber asleep.
     home: UnsafeCell<u32>,
-    /// A waker writes its gift before its wake-up; the fiber reads it after its wait.
+    /// Data that each waker writes before its wake-up, and that the fiber reads after its wait.
     gifts: [UnsafeCell<u32>; 2],
 }
 
@@ -52,7 +53,7 @@ fn fiber() -> Arc<Fiber> {
     Arc::new(Fiber { link, wait: WaitState::new(), flags: AtomicU32::new(0), home: UnsafeCell::new(0), gifts })
 }
 
-/// Stands for the descriptor that ends a sleep in the poller.
+/// The model's alarm. In production this is the descriptor that ends a sleep in the poller.
 #[derive(Default)]
 struct Doorbell(Arc<Notify>);
 

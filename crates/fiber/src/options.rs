@@ -25,7 +25,7 @@ pub enum Threads {
 const MAX_WORKERS: usize = 4096;
 
 impl Threads {
-    /// Returns the number of workers that all fibers share; 0 if each fiber has its own.
+    /// Returns the number of workers that all fibers share; 0 if each fiber has its own worker.
     pub(crate) fn workers(self) -> usize {
         match self {
             Threads::OneEach => 0,
@@ -127,8 +127,8 @@ impl Options {
         Options { max_blocking_threads: max_blocking_threads.max(1), ..self }
     }
 
-    /// Sets the time after which a fiber that keeps its worker is reported; 10 ms by default. Under
-    /// [`Threads::OneEach`] no other fiber waits for the worker, and none is reported.
+    /// Sets the time after which a fiber that keeps its worker is reported; 10 ms by default. Under [`Threads::OneEach`] nothing
+    /// is reported, because no other fiber waits for the worker.
     #[must_use]
     pub fn stall(self, stall: Duration) -> Self {
         Options { stall, ..self }
@@ -140,16 +140,16 @@ impl Options {
         Options { io, ..self }
     }
 
-    /// Sets the advice in the report of an overflow, which says how to enlarge the stack. `{bytes}` in the text becomes the size
-    /// to set, and `{KiB}` the same size in KiB. By default the advice names the setter of these options. A program whose users
-    /// choose the size elsewhere should name that setting instead.
+    /// Sets the advice in the report of an overflow, which says how to enlarge the stack. In the text, `{bytes}` is replaced by
+    /// the size to set, and `{KiB}` by the same size in KiB. By default the advice names the setter of these options. A program
+    /// whose users choose the size elsewhere should name that setting instead.
     #[must_use]
     pub fn stack_setting(self, stack_setting: &'static str) -> Self {
         Options { stack_setting, ..self }
     }
 
     /// Sets the function that gets the runtime's [reports](Report). By default, each report becomes a line on standard
-    /// error. The runtime's own threads call the function, and wait until it returns; a panic in it is contained.
+    /// error. The runtime's own threads call the function and wait until it returns. A panic of the function is caught.
     #[must_use]
     pub fn on_report(self, on_report: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         Options { on_report: Arc::new(on_report), ..self }

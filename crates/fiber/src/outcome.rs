@@ -11,14 +11,14 @@ use crate::contained::discard;
 use crate::error::JoinError;
 use crate::scope::ScopeState;
 
-/// The fiber has left no result yet, and its handle still exists.
+/// The fiber has stored no result yet, and its handle still exists.
 const OPEN: u8 = 0;
-/// The fiber has left its result, which belongs to the handle.
+/// The fiber has stored its result, which now belongs to the handle.
 const READY: u8 = 1;
 /// The handle is gone, or has taken the result.
 const DETACHED: u8 = 2;
 
-/// Holds a fiber's result. Either the fiber drops the result before its scope ends, or the result belongs to the handle.
+/// A fiber's result. Either the fiber drops the result before its scope ends, or the result belongs to the handle.
 pub(crate) struct Outcome<T> {
     stage: AtomicU8,
     result: UnsafeCell<Option<Result<T, JoinError>>>,
@@ -37,16 +37,16 @@ impl<T> Outcome<T> {
     /// Stores the result.
     ///
     /// # Safety
-    /// The fiber calls it, before [`leave`](Self::leave).
+    /// Only the fiber calls this, before [`leave`](Self::leave).
     pub(crate) unsafe fn put(&self, result: Result<T, JoinError>) {
         // SAFETY: before the exchange in `leave`, only the fiber uses the result.
         unsafe { *self.result.get() = Some(result) };
     }
 
-    /// Leaves the result to the handle. If the handle is gone, drops the result; a panic of its destructor ends here.
+    /// Passes the result to the handle. If the handle is gone, drops the result; a panic of its destructor is caught.
     ///
     /// # Safety
-    /// The fiber calls it, once.
+    /// Only the fiber calls this, once.
     pub(crate) unsafe fn leave(&self) {
         // Release publishes the result to the handle; acquire pairs with the release in `detach`.
         if self.stage.swap(READY, AcqRel) == DETACHED {
@@ -68,7 +68,7 @@ impl<T> Outcome<T> {
         unsafe { (*self.result.get()).take() }.expect("a result is taken once")
     }
 
-    /// Marks the handle as gone, and drops the result if the fiber has left one.
+    /// Marks the handle as gone, and drops the result if the fiber has stored one.
     pub(crate) fn detach(&self) {
         // Acquire pairs with the release in `leave`; release with the acquire there.
         if self.stage.load(Relaxed) != DETACHED && self.stage.swap(DETACHED, AcqRel) == READY {
@@ -78,7 +78,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// A result that no joiner has taken. If it is a panic, the scope panics at its end.
+/// A result that is dropped because no joiner took it. If it is a panic, the fiber's scope will panic at its end.
 struct Abandoned<'a, T> {
     outcome: &'a Outcome<T>,
     result: Option<Result<T, JoinError>>,

@@ -55,7 +55,7 @@ fn park_until(deadline: Option<Instant>) -> bool {
     }
 }
 
-/// Waits for at least `duration`. An `unpark` during the sleep is kept for the next [`park`].
+/// Waits for at least `duration`. An `unpark` during the sleep does not end it, but makes the next [`park`] return at once.
 ///
 /// A worker with other fibers to run checks its timers after every 16 turns of its fibers. While a fiber of the worker waits
 /// for a descriptor, timers are late by up to a millisecond more.
@@ -68,7 +68,7 @@ pub fn sleep(duration: Duration) {
     }
 }
 
-/// Returns the moment after `timeout`; `None` means never, for a time beyond the range of the clock.
+/// Returns the deadline that is `timeout` from now. `None` means no deadline: the clock cannot represent it.
 pub(crate) fn deadline_after(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }

@@ -1,4 +1,4 @@
-//! The atomics and locks that the scheduler uses: the machine's, or loom's in a model.
+//! The atomics and locks of the scheduler: the real ones, or loom's in a model.
 
 #[cfg(not(loom))]
 pub(crate) use {
@@ -13,7 +13,7 @@ pub(crate) use {
     loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
 };
 
-/// Loom's mutex with the interface of `parking_lot`'s.
+/// Loom's mutex with the interface of `parking_lot::Mutex`.
 #[cfg(loom)]
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);

@@ -65,7 +65,8 @@ struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        // An error means that there is no record of the process, and its number may belong to another one.
+        // After an error the process must not be killed: it has ended and been reaped elsewhere, so its number may belong to
+        // another process.
         if let Ok(None) = self.0.try_wait() {
             let _ = self.0.kill();
             let _ = self.0.wait();
@@ -76,11 +77,11 @@ impl Drop for KillOnDrop {
 /// A process that was started, like [`std::process::Child`]. Dropping it neither ends the process nor waits for it.
 #[derive(Debug)]
 pub struct Child {
-    /// The pipe to its standard input, if it has one.
+    /// The pipe to the process's standard input, if there is one.
     pub stdin: Option<PipeWriter>,
-    /// The pipe from its standard output, if it has one.
+    /// The pipe from the process's standard output, if there is one.
     pub stdout: Option<PipeReader>,
-    /// The pipe from its standard error, if it has one.
+    /// The pipe from the process's standard error, if there is one.
     pub stderr: Option<PipeReader>,
     /// A descriptor that is readable when the process has ended; `None` if the kernel provides none.
     end: Option<Source<OwnedFd>>,
@@ -96,8 +97,8 @@ impl Child {
         self.stderr = process.stderr.take().map(|pipe| PipeReader::new(pipe.into())).transpose()?;
         self.end = match pidfd_open(Pid::from_child(process), PidfdFlags::empty()) {
             Ok(end) => Some(Source::new(end)),
-            // A kernel before 5.3, a filter of system calls, or a process that has ended and left no record, because its
-            // parent ignores `SIGCHLD`.
+            // The kernel is older than 5.3, or a filter refuses the system call. Or the process has ended without leaving a
+            // zombie, because its parent ignores `SIGCHLD`.
             Err(Errno::NOSYS | Errno::PERM | Errno::SRCH) => None,
             Err(error) => return Err(error.into()),
         };
@@ -126,7 +127,7 @@ impl Child {
         self.inner.try_wait()
     }
 
-    /// Closes its standard input, and waits for the process's end.
+    /// Closes the process's standard input, and waits for the process to end.
     ///
     /// # Errors
     /// Returns the errors of the standard library.
@@ -142,7 +143,7 @@ impl Child {
         }
     }
 
-    /// Waits for the process's end, and reads what it writes meanwhile.
+    /// Waits for the process to end, and reads what it writes until then.
     ///
     /// # Errors
     /// Returns the errors of the standard library.
@@ -160,12 +161,12 @@ impl Child {
             Ok(bytes)
         };
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
-        // Both pipes are read at once, since the process may wait for room in either.
+        // Both pipes are read at the same time, because the process may wait for room in either pipe.
         let (stdout, stderr) = if Local::with(|_, _| ()).is_some() {
             crate::scope(|scope| -> io::Result<_> {
                 let stderr = Builder::new().spawn_scoped(scope, move || read(stderr)).map_err(io::Error::other)?;
                 let stdout = read(stdout);
-                // A reader that has no result was cancelled with the runtime, or had no stack.
+                // If the reader has no result, it was cancelled with the runtime, or got no stack.
                 let stderr = stderr.join().unwrap_or_else(|error| Err(io::Error::other(error.to_string())));
                 Ok((stdout?, stderr?))
             })
@@ -184,7 +185,7 @@ impl Child {
 /// The longest time between two checks of a process that has no descriptor.
 const MAX_STEP: Duration = Duration::from_millis(50);
 
-/// Waits for the end of a process that has no descriptor, by checks at growing intervals.
+/// Waits for a process that has no descriptor: checks at growing intervals whether it has ended.
 fn wait_in_steps(process: &mut process::Child, at: &'static Location<'static>) -> io::Result<ExitStatus> {
     let waiter = Waiter::current();
     let mut step = Duration::from_millis(1);

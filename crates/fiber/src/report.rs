@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::backtrace::{Backtrace, NoBacktrace};
 
-/// An event that the owner of a runtime should know about and that no return value reports.
+/// An event that the owner of a runtime should know about, and that no call returns as an error.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Report {
@@ -14,15 +14,15 @@ pub enum Report {
     Stalled {
         /// The fiber's name, or its number after a `#`.
         fiber: String,
-        /// The work unit that it serves, if it has [said so](crate::Fiber::set_unit).
+        /// The number of the work unit that the fiber serves, if the fiber has [set it](crate::Fiber::set_unit).
         unit: Option<u64>,
         /// The worker's index.
         worker: usize,
         /// The time for which the fiber has kept the worker, at least.
         since: Duration,
-        /// The frames on the fiber's stack, the innermost first. Worker threads are asked for them by `SIGURG`, so a system call
-        /// that the fiber is in may end early with `EINTR` if it is one that no signal lets go on, such as `poll`, or a `read` of a
-        /// socket with a time limit.
+        /// The frames on the fiber's stack, the innermost first. To get them, the runtime interrupts the worker's thread with
+        /// `SIGURG`. If the fiber is in a system call that the kernel does not restart after a signal, such as `poll`, or a
+        /// `read` of a socket with a time limit, that call fails with `EINTR`.
         backtrace: Result<Backtrace, NoBacktrace>,
     },
     /// A fiber never ran because there was no stack for it. Its joiner gets the error as well.

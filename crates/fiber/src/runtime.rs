@@ -18,13 +18,13 @@ use crate::stack::StackReport;
 
 /// A set of threads that run fibers.
 ///
-/// Dropping it cancels all fibers and blocks until they have ended. A drop in one of its own fibers only cancels, since
-/// that fiber could not wait for itself. (A drop in a blocking call of such a fiber would wait forever.)
-/// [`finish`](Self::finish) waits without cancelling. A program that exits without either abandons its fibers, as it
+/// Dropping the runtime cancels all fibers and blocks until they have ended. If one of its own fibers drops it, the drop only
+/// cancels, because a fiber cannot wait for itself. (A drop in a blocking call of such a fiber would wait forever.)
+/// [`finish`](Self::finish) waits without cancelling. A program that exits without a drop or `finish` abandons its fibers, as it
 /// abandons its threads.
 pub struct Runtime {
     shared: Arc<Shared>,
-    /// None once the runtime was abandoned.
+    /// `None` once the runtime has been abandoned.
     threads: Option<Vec<thread::JoinHandle<()>>>,
 }
 
@@ -83,19 +83,19 @@ impl Runtime {
     /// Blocks the thread until all fibers have ended, then stops the workers.
     ///
     /// # Panics
-    /// Panics in one of the runtime's own fibers, which would wait for itself.
+    /// Panics if one of the runtime's own fibers calls it, because that fiber would wait for itself.
     pub fn finish(self) {
         assert!(!Local::is_worker_of(&self.shared), "a fiber cannot wait for the end of its own runtime");
         self.shared.wait_until_empty();
     }
 
-    /// Cancels all fibers that have been spawned, as [`JoinHandle::cancel`] does. Does not wait.
+    /// Cancels all fibers that exist now, as [`JoinHandle::cancel`] does, and returns at once.
     pub fn cancel(&self) {
         self.shared.cancel_all();
     }
 
-    /// Cancels all fibers and returns at once. The threads end after the last fiber, which may be never if a fiber does
-    /// not wait any more.
+    /// Cancels all fibers and returns at once. The threads end after the last fiber. A fiber that never waits again keeps them
+    /// forever.
     pub fn abandon(mut self) {
         self.shared.close();
         self.threads = None;
@@ -117,11 +117,12 @@ impl Runtime {
     }
 
     /// Like [`dump`](Self::dump), with the backtraces of up to 10,000 waiting fibers. Waits for the backtraces for at most
-    /// `limit`. A fiber has none in the dump if its worker is busy for longer, or if its stack has less than 16 KiB of room.
+    /// `limit`. A fiber has no backtrace in the dump if its worker is busy for longer than `limit`, or if less than 16 KiB of its
+    /// stack are free.
     ///
-    /// Each fiber takes its own backtrace: it is woken, and then goes back to its wait. That takes tens of microseconds of
-    /// its worker, and deepens its stack by some KiB, which can commit a page or two. Names are looked up later, when the
-    /// dump is shown.
+    /// Each fiber is woken, captures its own backtrace, and goes back to its wait. This takes tens of microseconds of its
+    /// worker's time. It also uses some KiB more of the fiber's stack, which can commit a page or two. Names are looked up later,
+    /// when the dump is shown.
     ///
     /// ```
     /// use std::time::Duration;
@@ -145,8 +146,8 @@ impl Runtime {
         Dump::of(&self.shared, Some(limit))
     }
 
-    /// Reports the runtime's stacks, with the greatest depth that any of them has reached. Takes about a microsecond
-    /// for each stack; fibers that need a new stack wait meanwhile.
+    /// Reports the runtime's stacks, with the greatest depth that any of them has reached. Takes about a microsecond for each
+    /// stack. Fibers that need a new stack have to wait until it returns.
     #[must_use]
     pub fn stacks(&self) -> StackReport {
         self.shared.pool.report()

@@ -32,9 +32,9 @@ pub struct Scope<'scope, 'env: 'scope> {
 
 /// Calls `body` with a scope, waits for all fibers spawned in it, and returns the result of `body`.
 ///
-/// The wait suspends the calling fiber. It also follows a panic of `body`, and cancellation cannot interrupt it: if the
-/// calling fiber is cancelled meanwhile, the fibers of the scope are cancelled, the scope waits for them, and the
-/// calling fiber unwinds at its next wait. In a destructor that runs because the calling fiber ends or unwinds, the
+/// The wait suspends the calling fiber. The function also waits if `body` panics. Cancellation does not interrupt this wait: if
+/// the calling fiber is cancelled meanwhile, the fibers of the scope are cancelled, the scope waits for them, and the calling
+/// fiber unwinds at its next wait. If the scope is in a destructor that runs because the calling fiber ends or unwinds, the
 /// fibers of the scope are not cancelled.
 ///
 /// # Panics
@@ -80,7 +80,7 @@ pub(crate) fn run<'env, T>(shared: Arc<Shared>, body: impl for<'scope> FnOnce(&'
     });
     let scope = Scope { shared, state: Arc::clone(&state), scope: PhantomData, env: PhantomData };
     let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
-    // Leaving early would free the data that the fibers borrow.
+    // Unwinding out of this function would free data that the fibers still borrow.
     let guard = AbortOnUnwind;
     state.wait_for_all();
     std::mem::forget(guard);
@@ -166,7 +166,7 @@ impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
 
 /// The state that a scope shares with its fibers. It may outlive the scope.
 pub(crate) struct ScopeState {
-    /// The number of fibers that have entered and not left.
+    /// The number of fibers in the scope: of those that have entered and not left.
     fibers: AtomicUsize,
     owner: Waiter,
     is_cancelled: AtomicBool,
@@ -184,13 +184,13 @@ struct Members {
 
 impl ScopeState {
     pub(crate) fn enter(&self) {
-        // Relaxed: the caller is in the scope, so the owner is not past its wait.
+        // Relaxed: the caller is in the scope, so the owner cannot have finished waiting for the scope's end.
         self.fibers.fetch_add(1, Relaxed);
     }
 
-    /// Counts out a fiber that has ended and whose body and result are dropped.
+    /// Removes a fiber from the count, after it has ended and its body and its result are gone.
     pub(crate) fn leave(&self) {
-        // Release pairs with the owner's acquire: it sees everything the fiber did.
+        // Release pairs with the owner's acquire: the owner sees everything the fiber did.
         if self.fibers.fetch_sub(1, AcqRel) == 1 {
             self.owner.wake();
         }
@@ -208,7 +208,8 @@ impl ScopeState {
             members.sweep_at = members.fibers.len() * 2;
         }
         members.fibers.push(CoreRef::clone(fiber));
-        // `cancel_all` sets the flag before it locks the list.
+        // `cancel_all` sets the flag before it locks the list, so it either finds this fiber in the list or has set the flag by
+        // now.
         if self.is_cancelled.load(Relaxed) {
             fiber.cancel();
         }
@@ -221,8 +222,9 @@ impl ScopeState {
 
     #[track_caller]
     fn wait_for_all(&self) {
-        // A cancellation does not reach the scopes of a destructor that runs because the fiber ends or unwinds. The fiber
-        // may learn only later whether it unwinds, so this is checked after each wait.
+        // A cancellation does not reach the scopes of a destructor that runs because the fiber ends or unwinds. Whether the fiber
+        // itself unwinds may become known only later, because the thread's flag may be another fiber's. Hence the check after
+        // each wait.
         let is_ending = Mask::is_set();
         let _mask = Mask::new();
         let mut has_cancelled = is_ending;

@@ -20,8 +20,8 @@ use crate::waiter::{Mask, Unwound};
 
 /// Spawns a fiber in the runtime of the calling fiber. Dropping the handle detaches the fiber.
 ///
-/// Costs one allocation, and takes a short lock only if the worker already has an unstarted fiber. [`Builder::spawn`] names the
-/// fiber and returns errors.
+/// Costs one allocation, and locks a mutex only if the worker already has an unstarted fiber. [`Builder::spawn`] names the fiber
+/// and returns errors.
 ///
 /// # Panics
 /// Panics outside a fiber, where [`Runtime::spawn`] works instead, and if the fiber [could not be spawned](SpawnError).
@@ -61,7 +61,7 @@ const OUTSIDE: &str = "called in a fiber; outside fibers, use the methods of `Ru
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Traits {
     pub(crate) name: Option<Arc<str>>,
-    /// How it waits for descriptors; `None` means as the runtime's options say.
+    /// How the fiber waits for descriptors; `None` means the model of the runtime.
     pub(crate) io: Option<IoModel>,
 }
 
@@ -176,7 +176,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Packet<F, T> {
     }
 }
 
-// SAFETY: function and result are `Send`; the fiber and the handle each use only what belongs to them.
+// SAFETY: function and result are `Send`. The fiber and the handle never use the function or the result at the same time.
 unsafe impl<F: Send, T: Send> Send for Packet<F, T> {}
 
 impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
@@ -192,7 +192,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
         unsafe { self.outcome.put(left) };
         // A cancellation does not interrupt destructors that run because the fiber ends.
         let mask = Mask::new();
-        // SAFETY: this code runs in the fiber; without a stack, there is none, and it has no locals.
+        // SAFETY: this code runs in the fiber. If the fiber got no stack, no fiber runs here, and the call does nothing.
         Local::with(|_, fiber| unsafe { fiber.own() }.locals.end());
         // SAFETY: this is the fiber, and it calls once.
         unsafe { self.outcome.leave() };
@@ -237,9 +237,10 @@ where
     Ok(unsafe { JoinHandle::new(core, outcome) })
 }
 
-/// Interprets a panic that reaches the root of the running fiber.
+/// Returns the error for a panic that has reached the root of the running fiber.
 fn outcome(payload: Box<dyn Any + Send>) -> JoinError {
-    // If the user kept the payload of a cancellation and rethrew it elsewhere, it is an ordinary panic.
+    // If the fiber is not cancelled, the user's code has caught the payload of another fiber's cancellation and rethrown it: an
+    // ordinary panic.
     let is_cancelled = || Local::with(|_, fiber| fiber.is_cancelled()) == Some(true);
     if payload.is::<Unwound>() && is_cancelled() { JoinError::Cancelled } else { JoinError::Panicked(payload) }
 }

@@ -1,6 +1,6 @@
-//! Waits: the one place where a fiber suspends, and where a thread outside fibers blocks.
+//! Waits. All code that suspends a fiber, or blocks a thread outside fibers, goes through this module.
 //!
-//! Every wait of the crate registers a [`Waiter`] with the side that will wake it, checks its condition, and calls
+//! Code that waits registers a [`Waiter`] with the side that will wake it, checks its condition, and calls
 //! [`block`](Waiter::block). A wake-up before the call ends the wait at once. Wake-ups may be spurious, so callers loop.
 
 use std::marker::PhantomData;
@@ -20,11 +20,11 @@ use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::{Reason, Waiting};
 
-/// How a thread spins before it sleeps. Under loom it does not, because spinning only passes time, which a model does not have.
+/// How a thread spins before it sleeps. Under loom it does not spin, because a model has no time to pass.
 const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy::DEFAULT };
 
 /// A thread outside fibers that may wait.
-// Aligned so that the low bits of its address have room for the marks of a joiner.
+// The alignment leaves the low bits of the address free for the marks of a joiner (`scheduler/joiner.rs`).
 #[derive(Debug)]
 #[repr(align(8))]
 pub(crate) struct ThreadWaiter {
@@ -49,15 +49,14 @@ impl ThreadWaiter {
         }
     }
 
-    /// Returns this thread's waiter. In the destructor of another thread local it may be a new one, which works as
-    /// well.
+    /// Returns this thread's waiter. In the destructor of another thread local this may be a new waiter, which works as well.
     pub(crate) fn current() -> Arc<Self> {
         THREAD.try_with(Arc::clone).unwrap_or_else(|_| Arc::new(ThreadWaiter::new()))
     }
 
     pub(crate) fn end_wait(&self) {
-        // Release pairs with the acquire in `block`. It is an exchange so that a wait sees the writes of every earlier
-        // wake-up: it may consume several.
+        // Release pairs with the acquire in `block`. This is an exchange rather than a store: a wait may consume several
+        // wake-ups, and must see the writes before each of them.
         self.is_woken.swap(true, Release);
         self.bell.increment();
     }
@@ -106,8 +105,8 @@ impl Waiter {
         }
     }
 
-    /// Returns a seat, in which the fiber or thread can wait after this value has moved into a line. Only the waiter itself may
-    /// call it.
+    /// Returns a [`Seat`], with which the fiber or thread can wait after this value has moved into a line. Only the waiter itself
+    /// may call it.
     pub(crate) fn seat(&self) -> Seat {
         match self {
             Waiter::Fiber(_) => Seat { thread: None },
@@ -116,8 +115,8 @@ impl Waiter {
     }
 }
 
-/// The part of a waiter that the calling fiber or thread keeps to wait with. For a fiber it holds no reference, so a wait
-/// takes only the reference in the line.
+/// The part of a waiter that the calling fiber or thread keeps in order to block. A fiber's seat has no reference to the fiber,
+/// so a wait needs only the one reference in the line.
 pub(crate) struct Seat {
     thread: Option<Arc<ThreadWaiter>>,
 }
@@ -156,7 +155,7 @@ pub(crate) fn unwind_if_cancelled() {
     Local::with(|_, fiber| check_cancelled(fiber, std::thread::panicking()));
 }
 
-/// The time after which a cancelled fiber that cannot tell whether it unwinds checks again.
+/// How long a cancelled fiber waits before it checks again whether it can unwind.
 const RECHECK: Duration = Duration::from_millis(1);
 
 fn soon(deadline: Option<Instant>) -> Instant {
@@ -167,9 +166,9 @@ fn soon(deadline: Option<Instant>) -> Instant {
 /// Suspends the running fiber until it is woken or the deadline has passed.
 pub(crate) fn suspend(reason: Reason, deadline: Option<Instant>, at: &'static Location<'static>) {
     let inside = Local::with(|local, fiber| {
-        // A fiber that waits in a destructor while it unwinds leaves the thread's panic count raised, so the answer may
-        // be "yes" for other fibers of the worker. A cancelled fiber therefore checks again soon: its caller waits in a
-        // loop.
+        // While a fiber waits in a destructor during unwinding, the thread's panic count stays raised, so this is `true` for
+        // other fibers of the worker as well. A cancelled fiber therefore waits only briefly; its caller waits in a loop and
+        // checks again.
         let is_unwinding = std::thread::panicking();
         check_cancelled(fiber, is_unwinding);
         let deadline = if is_unwinding && fiber.is_cancelled() { Some(soon(deadline)) } else { deadline };
@@ -193,7 +192,7 @@ pub(crate) fn suspend(reason: Reason, deadline: Option<Instant>, at: &'static Lo
     assert!(inside.is_some(), "a fiber waits on its own stack");
 }
 
-/// Returns the beginning of the same wait, if a dump has interrupted it.
+/// If a dump has interrupted this wait, returns when the wait began.
 fn resumed_since(fiber: &Core, reason: Reason, at: &'static Location<'static>) -> Option<u64> {
     // SAFETY: the caller is the fiber.
     let was_traced = unsafe { fiber.own() }.was_traced.take();
@@ -203,8 +202,8 @@ fn resumed_since(fiber: &Core, reason: Reason, at: &'static Location<'static>) -
 
 /// Lets other fibers run. Unwinds a cancelled fiber. Returns `false` outside a fiber.
 ///
-/// Inlined, as are the calls below: a processor predicts each return from the last calls, and mispredicts returns on another
-/// stack.
+/// Inlined, as are the functions it calls: a processor predicts each return from the calls before it, and mispredicts the returns
+/// after a switch of stacks.
 #[inline]
 pub(crate) fn yield_fiber() -> bool {
     let inside = Local::with(|_, fiber| {
@@ -216,13 +215,13 @@ pub(crate) fn yield_fiber() -> bool {
     inside.is_some()
 }
 
-/// Returns whether the running fiber would unwind now if it were cancelled. `is_masked` says whether it has a mask other than
-/// the caller's.
+/// Returns whether the running fiber would unwind now if it were cancelled. `is_masked` says whether the fiber has a mask in
+/// addition to the caller's own.
 pub(crate) fn may_unwind(is_masked: bool) -> bool {
     !is_masked && !std::thread::panicking() && !cfg!(panic = "abort")
 }
 
-/// While it exists, a cancellation does not unwind the fiber. Does nothing outside a fiber.
+/// As long as a mask exists, a cancellation does not unwind its fiber. Outside a fiber, a mask has no effect.
 pub(crate) struct Mask {
     /// Not `Send`: a mask stays in its fiber.
     stays: PhantomData<*mut ()>,

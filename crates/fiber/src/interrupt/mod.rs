@@ -1,10 +1,11 @@
-//! The backtrace of a fiber that runs and does not wait, taken from outside.
+//! The backtrace of a fiber that keeps its worker busy, captured by another thread.
 //!
-//! A signal interrupts the worker's thread. The handler copies the registers and the fiber's stack, and the caller unwinds the
-//! copy: the handler takes no lock, allocates nothing, and needs no debug or unwind information. The worker goes on meanwhile.
+//! The asking thread sends a signal to the worker's thread; this is a *question*, and only one is open at a time. The signal
+//! handler copies the registers and the fiber's stack, which is the *answer*. The worker then continues, while the asking thread
+//! unwinds the copy. The handler therefore takes no lock, allocates nothing, and needs no debug or unwind information.
 //!
-//! The signal is `SIGURG`, which is ignored by default, so that one that comes late does no harm. Its action is changed only
-//! for the time of the question, and only if the program does not handle the signal itself.
+//! The signal is `SIGURG`, which is ignored by default, so a signal that arrives after the question has ended does no harm. The
+//! action of the signal is changed only while a question is open, and only if the program does not handle the signal itself.
 
 mod registers;
 mod unwind;
@@ -27,45 +28,45 @@ use registers::Registers;
 
 const SIGNAL: libc::c_int = libc::SIGURG;
 
-/// The maximum number of bytes that are copied of a stack, the innermost ones.
+/// The maximum number of bytes copied from a stack, beginning with the innermost frame.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The maximum wait for the answer of a thread, which may not run, or may block the signal.
+/// The maximum time to wait for an answer. There may be none: the worker's thread may not run, or may block the signal.
 const LIMIT: Duration = Duration::from_millis(20);
 
 /// The pause between two checks for the answer.
 const CHECK_INTERVAL: Duration = Duration::from_micros(20);
 
-/// No question, or the address of the post whose worker is asked, or one of the following.
+/// The state of the question: `NONE`, the address of the asked worker's post, `WRITING` or `WRITTEN`.
 static STATE: AtomicUsize = AtomicUsize::new(NONE);
 const NONE: usize = 0;
-/// The worker writes its answer.
+/// The handler is writing the answer.
 const WRITING: usize = 1;
-/// The answer is there.
+/// The answer is complete.
 const WRITTEN: usize = 2;
 
-/// Held by the thread that asks.
+/// Locked by the asking thread while its question is open.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The time for which a thread waits for its turn to ask: that of some questions without an answer.
+/// The maximum time that a thread waits to lock `TURN`. It is as long as several questions that get no answer.
 const LIMIT_OF_TURN: Duration = Duration::from_millis(200);
 
-/// The answer to the question. The thread that moves `STATE` away from a post owns it: the handler until it has stored
-/// `WRITTEN`, and the asking thread at any other time.
+/// The answer to the question. While `STATE` is an address, no thread uses the answer. The handler owns it while `STATE` is
+/// `WRITING`, and the thread that has locked `TURN` owns it in the other two states.
 static ANSWER: Shared = Shared(UnsafeCell::new(Answer { fiber: 0, interrupted: None, room: ptr::null_mut() }));
 
 struct Shared(UnsafeCell<Answer>);
 
-// SAFETY: `STATE` says which thread uses the answer.
+// SAFETY: `STATE` determines which thread may use the answer.
 unsafe impl Sync for Shared {}
 
 struct Answer {
-    /// The fiber that runs, or 0.
+    /// The number of the interrupted fiber, or 0 if no fiber ran.
     fiber: u64,
     /// The registers, and the number of bytes copied from the stack pointer on; `None` if the thread was not on the fiber's
     /// stack.
     interrupted: Option<(Registers, usize)>,
-    /// Room for `MAX_BYTES`.
+    /// A buffer of `MAX_BYTES` bytes for the copy of the stack.
     room: *mut u8,
 }
 
@@ -74,17 +75,18 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     if !registers::ARE_KNOWN {
         return Err(NoBacktrace::Unsupported);
     }
-    // In the child of a fork that came during a question, the turn never ends.
+    // If the process was forked while another thread had locked `TURN`, it stays locked in the child forever.
     let Some(_turn) = TURN.try_lock_for(LIMIT_OF_TURN) else { return Err(NoBacktrace::NoAnswer) };
     let mut room = vec![0_u8; MAX_BYTES];
-    // SAFETY: no question is open, so the answer is this thread's.
+    // SAFETY: no question is open, so the answer belongs to this thread.
     unsafe { *ANSWER.0.get() = Answer { fiber: 0, interrupted: None, room: room.as_mut_ptr() } };
     let handled = Handled::begin()?;
-    // Release pairs with the handler's acquire, which then finds the room.
+    // Release pairs with the handler's acquire: the handler sees the buffer.
     STATE.store(ptr::from_ref(post).addr(), Release);
     let sent = send(post.thread());
     let is_answered = sent.is_ok() && wait();
-    // A handler that has begun to write ends soon, as it waits for nothing.
+    // Without an answer, this thread withdraws the question. If that fails, the handler has begun to write. It waits for nothing,
+    // so the answer is complete soon.
     if !is_answered && STATE.compare_exchange(ptr::from_ref(post).addr(), NONE, Relaxed, Relaxed).is_ok() {
         return Err(sent.err().unwrap_or(NoBacktrace::NoAnswer));
     }
@@ -94,7 +96,7 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     }
     STATE.store(NONE, Relaxed);
     drop(handled);
-    // SAFETY: the answer is written, and no question is open any more.
+    // SAFETY: the answer is complete, so it belongs to this thread.
     let answer = unsafe { &mut *ANSWER.0.get() };
     match answer.interrupted.take() {
         Some((registers, bytes)) if answer.fiber == fiber => {
@@ -104,11 +106,11 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     }
 }
 
-/// Waits for the answer, and returns whether it has come.
+/// Waits for the answer. Returns `false` if it is not complete in time.
 fn wait() -> bool {
     let began = Instant::now();
     while began.elapsed() < LIMIT {
-        // Relaxed: the caller loads it again with acquire.
+        // Relaxed: the caller loads the state again, with acquire.
         if STATE.load(Relaxed) == WRITTEN {
             return true;
         }
@@ -118,7 +120,7 @@ fn wait() -> bool {
 }
 
 fn send(thread: libc::pid_t) -> Result<(), NoBacktrace> {
-    // SAFETY: sends a signal to a thread of this process, if there still is one.
+    // SAFETY: the call takes no pointer. It sends a signal to a thread of this process, and fails if that thread has exited.
     match unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) } {
         0 => Ok(()),
         _ => Err(refused()),
@@ -129,7 +131,7 @@ fn refused() -> NoBacktrace {
     NoBacktrace::Refused { os_error: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
 }
 
-/// The time in which this module handles the signal.
+/// A guard: as long as it exists, the signal's action is this module's handler.
 struct Handled {
     before: libc::sigaction,
 }
@@ -141,23 +143,24 @@ impl Handled {
         let own = unsafe {
             let mut own: libc::sigaction = mem::zeroed();
             own.sa_sigaction = handler();
-            // A system call that the signal interrupts goes on, where the kernel allows for that.
+            // `SA_RESTART`: the kernel restarts an interrupted system call, if it is of a kind that can be restarted.
             own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
             libc::sigfillset(&raw mut own.sa_mask);
             own
         };
-        // The look comes first, so that a handler of the program misses no signal.
+        // The action is checked before it is replaced: if the program has a handler, it must not miss a signal.
         if is_of_program(&exchange(None)?) {
             return Err(NoBacktrace::SignalTaken);
         }
         let mut before = exchange(Some(&own))?;
         if is_of_program(&before) {
-            // The program has set it since the look.
+            // The program has installed its handler since the check. It is put back.
             exchange(Some(&before))?;
             return Err(NoBacktrace::SignalTaken);
         }
         if before.sa_sigaction == handler() {
-            // The child of a fork has it from its parent, and a program that sets a former action again may have it from here.
+            // This module's own handler was installed already. The process may be a fork made while a question was open, or the
+            // program may have saved this handler as the former action and restored it.
             before.sa_sigaction = libc::SIG_DFL;
         }
         Ok(Handled { before })
@@ -165,27 +168,28 @@ impl Handled {
 }
 
 impl Drop for Handled {
-    /// Restores the former action, unless the program has set one of its own meanwhile.
+    /// Restores the former action, unless the program has installed a handler of its own meanwhile.
     fn drop(&mut self) {
         let is_own = |action: libc::sigaction| action.sa_sigaction == handler();
         if exchange(None).is_ok_and(is_own)
             && let Ok(replaced) = exchange(Some(&self.before))
             && is_of_program(&replaced)
         {
-            // The program has set it since the look.
+            // The program has installed its handler since the check. It is put back.
             let _ = exchange(Some(&replaced));
         }
     }
 }
 
-/// Whether the program handles the signal by this action.
+/// Returns whether this action is a handler of the program.
 fn is_of_program(action: &libc::sigaction) -> bool {
     ![libc::SIG_DFL, libc::SIG_IGN, handler()].contains(&action.sa_sigaction)
 }
 
-/// Sets the action of the signal, if there is one to set, and returns the former.
+/// Sets the signal's action, or leaves it as it is if `action` is `None`. Returns the former action.
 fn exchange(action: Option<&libc::sigaction>) -> Result<libc::sigaction, NoBacktrace> {
-    // SAFETY: zeros are a valid value of the structure, which the call fills. An action to set is from `begin` or from the kernel.
+    // SAFETY: zeros are a valid value of the structure, which the call fills. The new action is valid: it comes from `begin` or
+    // from an earlier call.
     unsafe {
         let mut former: libc::sigaction = mem::zeroed();
         match libc::sigaction(SIGNAL, action.map_or(ptr::null(), ptr::from_ref), &raw mut former) {
@@ -201,11 +205,11 @@ fn handler() -> libc::sighandler_t {
 
 extern "C" fn on_question(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     let Some((post, fiber)) = Local::post_for_signal() else { return };
-    // A question to another worker does not concern this one. Acquire pairs with the release of the asking thread.
+    // Fails if no question is open, or if another worker is asked. Acquire pairs with the release of the asking thread.
     if STATE.compare_exchange(post.addr(), WRITING, Acquire, Relaxed).is_err() {
         return;
     }
-    // SAFETY: the answer is this handler's until it stores `WRITTEN`.
+    // SAFETY: the answer belongs to this handler until it stores `WRITTEN`.
     let answer = unsafe { &mut *ANSWER.0.get() };
     // SAFETY: the fiber runs on this thread, so it is alive until the handler returns.
     if let Some(fiber) = unsafe { fiber.as_ref() } {
@@ -217,8 +221,8 @@ extern "C" fn on_question(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut
             && (floor..top).contains(&at)
         {
             let bytes = (top - at).min(MAX_BYTES);
-            // SAFETY: the bytes above the stack pointer are the stack's own, which this thread alone uses; the room has
-            // `MAX_BYTES`.
+            // SAFETY: the bytes from the stack pointer to the top are in the fiber's stack, which only this thread uses. The
+            // buffer has `MAX_BYTES` bytes.
             unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance::<u8>(at), answer.room, bytes) };
             answer.interrupted = Some((registers, bytes));
         }
@@ -262,7 +266,7 @@ mod tests {
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(300) {
                 set(own);
-                // The question that was open has ended by the second one after it.
+                // Wait for two more questions: by then the question that was open here has ended.
                 let before = asked.load(Relaxed);
                 while asked.load(Relaxed).wrapping_sub(before) < 2 {
                     hint::spin_loop();

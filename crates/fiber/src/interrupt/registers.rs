@@ -2,7 +2,7 @@
 
 use gimli::Register;
 
-/// The registers from which the callers of a function are found.
+/// The values of an interrupted thread's registers.
 #[derive(Debug, Clone)]
 pub(super) struct Registers {
     /// The address of the next instruction.
@@ -35,9 +35,9 @@ use machine::{COUNT, read};
 
 impl Registers {
     /// # Safety
-    /// `context` is the one that the kernel has passed to a signal handler.
+    /// `context` comes from the kernel, which passed it to the signal handler that is running.
     pub(super) unsafe fn of(context: *const libc::ucontext_t) -> Self {
-        // SAFETY: the caller has the context from the kernel, and the handler has not returned.
+        // SAFETY: the kernel's context is valid until the handler returns.
         let (instruction, values) = unsafe { read(&*context) };
         Registers { instruction, values }
     }
@@ -52,7 +52,7 @@ mod machine {
     pub(in super::super) const RETURN_ADDRESS: Register = X86_64::RA;
     pub(super) const COUNT: usize = 17;
 
-    /// The kernel's places of the registers 0 to 15 of DWARF.
+    /// The kernel's indices of the registers that DWARF numbers from 0 to 15.
     const PLACES: [libc::c_int; 16] = [
         libc::REG_RAX,
         libc::REG_RDX,
@@ -102,7 +102,7 @@ mod machine {
         (machine.pc, values)
     }
 
-    /// The address in a return address, whose upper bits may sign it.
+    /// Returns a return address without the signature that its upper bits may contain (pointer authentication).
     pub(in super::super) fn address(word: u64) -> u64 {
         word & ((1 << 48) - 1)
     }

@@ -1,4 +1,4 @@
-//! Finds the callers on a copied stack, by the tables that the compiler writes for unwinding (`.eh_frame`).
+//! Finds the callers on a copied stack with the compiler's tables for unwinding (`.eh_frame`).
 
 use std::ffi::{c_int, c_void};
 use std::slice;
@@ -12,14 +12,15 @@ use crate::backtrace::MAX_FRAMES;
 
 /// Returns the return addresses, the innermost first. `stack` is a copy of the bytes from the stack pointer on.
 ///
-/// Ends before a function without a table, and before one that keeps its caller's registers in an unusual way, as the functions
-/// between two stacks do.
+/// The result ends at a function that has no table, or whose table has rules that are not supported here. The functions that
+/// switch stacks have such rules.
 pub(super) fn unwind(mut registers: Registers, stack: &[u8]) -> Vec<usize> {
     let stack = Copied { start: registers.stack_pointer() as u64, bytes: stack };
-    // As if the next instruction were called: what follows a return address may belong to the next function.
+    // Names are looked up one byte before each address, because a return address may be the first byte of the next function. The
+    // innermost address is no return address, so it is increased by one.
     let mut addresses = vec![registers.instruction.saturating_add(1) as usize];
     let mut context = Box::new(UnwindContext::new());
-    // The instruction that is under way.
+    // The instruction that the current frame executes.
     let mut at = registers.instruction;
     while addresses.len() < MAX_FRAMES {
         let caller = in_tables(at, |tables| tables.caller(at, &registers, &stack, &mut context)).flatten();
@@ -35,7 +36,7 @@ pub(super) fn unwind(mut registers: Registers, stack: &[u8]) -> Vec<usize> {
 }
 
 /// Returns the registers of the caller of a stub, such as the linker's between a program and a library. A stub has no usable
-/// table, and keeps nothing on the stack, so its return address is where a call leaves it.
+/// table, but it also pushes nothing, so its return address is where the call instruction stored it.
 fn caller_of_stub(registers: &Registers, stack: &Copied<'_>) -> Option<Registers> {
     let mut caller = registers.clone();
     if cfg!(target_arch = "x86_64") {
@@ -44,7 +45,7 @@ fn caller_of_stub(registers: &Registers, stack: &Copied<'_>) -> Option<Registers
     } else {
         caller.instruction = address(registers.get(RETURN_ADDRESS)?);
     }
-    // Anything else is no return address: it lies in no code that the loader knows.
+    // The value is a return address only if it lies in the code of a loaded program or library.
     in_tables(caller.instruction.checked_sub(1)?, |_| caller)
 }
 
@@ -66,14 +67,14 @@ type Bytes<'a> = gimli::EndianSlice<'a, NativeEndian>;
 
 /// The tables of an executable or a library.
 struct Tables<'a> {
-    /// The bytes from the index on, and their address.
+    /// The bytes from the index (`.eh_frame_hdr`) to the end of the segment.
     index: &'a [u8],
-    /// The segment with the index and the tables.
+    /// The segment that contains the index and the tables.
     segment: &'a [u8],
 }
 
 impl Tables<'_> {
-    /// Returns the registers of the caller as they are after the call.
+    /// Returns the values that the caller's registers will have when the function returns.
     fn caller(
         &self,
         at: u64,
@@ -98,7 +99,7 @@ impl Tables<'_> {
         let mut caller = registers.clone();
         caller.set(STACK_POINTER, frame);
         for register in Registers::all() {
-            // A function leaves a register alone for which it has no rule; and the stack pointer is set above.
+            // A register without a rule keeps its value. The stack pointer was set above.
             let Some(rule) = row.register(register) else { continue };
             let value = match rule {
                 RegisterRule::Offset(offset) => stack.word(frame.wrapping_add_signed(offset))?,
@@ -113,13 +114,13 @@ impl Tables<'_> {
             caller.set(register, value);
         }
         caller.instruction = address(caller.get(RETURN_ADDRESS)?);
-        // A caller's frame is above that of the function that it calls.
+        // The stack grows down, so the caller's stack pointer must not be lower than the function's.
         (frame >= registers.stack_pointer() as u64).then_some(caller)
     }
 }
 
-/// Calls `act` with the tables of the executable or library to which the code at an address belongs. It stays loaded
-/// meanwhile.
+/// Calls `act` with the tables of the executable or library that contains the code at address `at`. The library cannot be
+/// unloaded during the call.
 fn in_tables<R>(at: u64, act: impl FnOnce(&Tables<'_>) -> R) -> Option<R> {
     struct Search<F, R> {
         at: u64,
@@ -131,9 +132,10 @@ fn in_tables<R>(at: u64, act: impl FnOnce(&Tables<'_>) -> R) -> Option<R> {
         _: usize,
         search: *mut c_void,
     ) -> c_int {
-        // SAFETY: the loader passes what `in_tables` has passed to it, and a valid description of what it has loaded.
+        // SAFETY: the loader passes the pointer to the search from `in_tables`, and a valid description of a loaded program or
+        // library.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search<F, R>>()) };
-        // SAFETY: the same.
+        // SAFETY: the description's list of headers is valid, too.
         let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         let span = |header: &libc::Elf64_Phdr| {
             let start = info.dlpi_addr.wrapping_add(header.p_vaddr);

@@ -9,13 +9,13 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::scheduler::bell::Alarm;
 
-/// A counter in the kernel, created before the worker first sleeps in its poller. The poller owns it: the handle of a fiber
-/// that has ended keeps its worker's post alive, but no descriptor open.
+/// An eventfd, created before the worker first sleeps in its poller. It is owned by the poller, not by the worker's post: the
+/// handle of a fiber that has ended keeps the post alive, but must not keep a descriptor open.
 #[derive(Debug, Default)]
 pub(crate) struct EventFd(Mutex<Weak<OwnedFd>>);
 
 impl EventFd {
-    /// Creates the descriptor. Only the worker calls it, whose poller watches the descriptor.
+    /// Creates the descriptor. Only the worker itself calls this; its poller watches the descriptor.
     pub(super) fn make(&self) -> io::Result<Arc<OwnedFd>> {
         let made = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         *self.0.lock() = Arc::downgrade(&made);
@@ -25,10 +25,12 @@ impl EventFd {
 
 impl Alarm for EventFd {
     fn sound(&self) {
-        // A worker creates the descriptor before it announces that it sleeps in its poller.
+        // A worker creates the descriptor before it announces a sleep in its poller, so a caller that must end such a sleep finds
+        // the descriptor.
         let fd = self.0.lock().upgrade();
         if let Some(fd) = fd {
-            // The counter is never read: each addition is an edge of its own, and the sum stays below the limit of 2^64 - 2.
+            // The counter is never read: each addition triggers an event of its own, and the sum never reaches the limit of 2^64
+            // - 2.
             let _ = rustix::io::write(&*fd, &1_u64.to_ne_bytes());
         }
     }

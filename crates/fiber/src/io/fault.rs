@@ -1,4 +1,5 @@
-//! Faults in the calls of the crate's own tests: calls that are interrupted, late, short or failed, drawn from a seed.
+//! Fault injection for the crate's own tests. By a random sequence from a seed, calls are interrupted, delayed, cut short, or
+//! fail.
 
 use std::cell::Cell;
 use std::io;
@@ -7,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 static ARE_PLANNED: AtomicBool = AtomicBool::new(false);
 static STATE: AtomicU64 = AtomicU64::new(0);
 
-/// The message of a call that fails as planned.
+/// The message of an injected failure.
 pub(crate) const FAILURE: &str = "a planned failure";
 
-/// Faults drawn from a seed, which last until the plan is dropped. There is one plan at a time.
+/// As long as a plan exists, calls have faults drawn from its seed. There is one plan at a time.
 pub(crate) struct Plan(());
 
 impl Plan {
@@ -39,12 +40,12 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of calls on this thread so far.
+/// Returns the number of calls that this thread has made so far.
 pub(super) fn calls() -> u64 {
     CALLS.get()
 }
 
-/// Runs before each call, and may delay or fail it.
+/// Runs before each call. May delay the call; an error means that the call fails without being made.
 pub(super) fn before_call() -> io::Result<()> {
     CALLS.set(CALLS.get() + 1);
     if !ARE_PLANNED.load(Relaxed) {
@@ -61,7 +62,7 @@ pub(super) fn before_call() -> io::Result<()> {
     }
 }
 
-/// Returns the length to which the plan cuts a buffer.
+/// Returns the length that an operation may use of a buffer, which a plan may make shorter.
 pub(crate) fn shorten(length: usize) -> usize {
     if ARE_PLANNED.load(Relaxed) && draw().is_multiple_of(4) { length.min(1 + draw() as usize % 3) } else { length }
 }

@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum IoModel {
-    /// A thread blocks for each wait: the fiber's own under [`Threads::OneEach`](crate::Threads::OneEach), else one for
-    /// [blocking calls](crate::blocking()). If more fibers wait than there may be such threads, the fibers take turns. A
-    /// cancellation is noticed within 50 ms.
+    /// A thread blocks for each wait. Under [`Threads::OneEach`](crate::Threads::OneEach) this is the fiber's own thread,
+    /// otherwise one of the threads for [blocking calls](crate::blocking()). If there are more waiting fibers than such threads,
+    /// each wait gets a thread for a short time, one after the other. A cancellation is noticed within 50 ms.
     Blocking,
-    /// The fiber tries again and again, and lets others run in between, so its worker is never idle. This model shows what
-    /// that costs, and suits waits that are shorter than a sleep.
+    /// The fiber repeats its call until the call succeeds, and lets other fibers run in between. Its worker is therefore never
+    /// idle. This model is for measuring the cost of polling, and for waits that are shorter than a sleep of the worker.
     NonBlocking,
     /// Each worker asks the kernel which descriptors are ready (epoll), and sleeps in that call. Files always count as ready
     /// but may block: reads of cached data return at once, and other calls are [blocking](crate::blocking()).
@@ -35,7 +35,7 @@ impl IoModel {
         *HAS.get_or_init(super::ring::is_available)
     }
 
-    /// Returns the model that is actually used.
+    /// Returns the model in effect: this one, or [`Readiness`](Self::Readiness) if io_uring is not available.
     pub(crate) fn offered(self) -> Self {
         if self == Self::Completion && !Self::has_completion() { Self::Readiness } else { self }
     }

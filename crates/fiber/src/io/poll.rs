@@ -21,13 +21,13 @@ use crate::waiter::{Waiter, yield_fiber};
 /// Waits until one of several descriptors is ready, for at most `timeout`, as `poll(2)` does. Outside a fiber, it makes that
 /// system call.
 ///
-/// Returns the number of entries that are ready; [`PollFd::revents`] of each says for what. 0 means that the time has passed.
-/// Without a `timeout` there is no limit, and a timeout of zero does not wait. The descriptors need not be non-blocking, and
-/// may be those of [`net`](crate::net) and [`process`](crate::process). Several fibers may wait for the same descriptor.
-/// Interrupted calls begin again.
+/// Returns the number of entries that are ready, or 0 after the timeout. [`PollFd::revents`] of each entry has its events.
+/// Without a `timeout` there is no limit, and a timeout of zero does not wait. The descriptors need not be non-blocking, and may
+/// be those of [`net`](crate::net) and [`process`](crate::process). Several fibers may wait for the same descriptor. If a signal
+/// interrupts the system call, the call is repeated.
 ///
 /// `PollFlags::HUP` alone does not mean that nothing is left to read: the kernel checks for bytes before it checks for
-/// writers, and the last writer may write and close in between. Only a read that returns 0 is the end.
+/// writers, and the last writer may write and close in between. Only a read that returns 0 shows the end.
 ///
 /// A cancelled fiber unwinds here. Under [`IoModel::Completion`] the fiber waits as under [`IoModel::Readiness`].
 ///
@@ -68,8 +68,8 @@ pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usi
                     yield_fiber();
                 }
                 IoModel::Readiness | IoModel::Completion => {
-                    // No descriptor was ready, and no event is taken while the fiber runs, so the event that makes one
-                    // ready is still to come (see the module above).
+                    // No descriptor was ready, and the worker collects no events while the fiber runs, so the event that makes a
+                    // descriptor ready is still to come (see the module above).
                     places.enter()?;
                     Waiter::Fiber(CoreRef::clone(fiber)).block_at(Reason::Poll, deadline, at);
                 }
@@ -96,7 +96,7 @@ fn ask(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<usize> {
     }
 }
 
-/// Blocks a thread for a slice of time: this one if it is the fiber's own, else another one.
+/// Waits for at most a slice of time: on this thread if it serves this fiber alone, otherwise on a thread for blocking calls.
 fn in_slice(is_own: bool, fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
     let slice = Instant::now() + SLICE;
     let until = Some(deadline.map_or(slice, |deadline| deadline.min(slice)));
@@ -135,7 +135,7 @@ impl Drop for Places<'_, '_> {
     fn drop(&mut self) {
         if self.are_entered {
             for fd in &*self.fds {
-                // Without a poller there is no entry.
+                // An error means that there is no poller, and therefore no entry.
                 let _ = self.local.with_poller(|poller| poller.leave_once(fd.as_fd(), self.fiber));
             }
         }

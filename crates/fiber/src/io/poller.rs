@@ -17,10 +17,10 @@ use super::alarm::EventFd;
 use super::ring::Ring;
 use crate::scheduler::core_ref::CoreRef;
 
-/// The maximum number of events taken from the kernel at once.
+/// The maximum number of events that one call gets from the kernel.
 const EVENTS: usize = 256;
 
-/// The mark of the alarm's event. Descriptors are never negative.
+/// The mark of the alarm's event. It differs from all marks of descriptors, since descriptors are never negative.
 const ALARM: u64 = u64::MAX;
 
 /// The mark of the ring's event.
@@ -47,18 +47,18 @@ impl Interest {
 /// A registration for all events of both directions, each reported once.
 const ALL_EDGES: EventFlags = Interest::Read.events().union(Interest::Write.events()).union(EventFlags::ET);
 
-/// One call of a poller to the kernel, with a number that is unique in the process.
+/// One call of `epoll_wait` by a poller, with a number that is unique in the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn(u64);
 
 impl Turn {
-    /// The number of turns that a poller reserves at once.
+    /// The number of turn numbers that a poller reserves at once.
     const BLOCK: u64 = 1 << 20;
 
-    /// A turn of no poller.
+    /// No turn of any poller.
     pub(super) const NONE: Turn = Turn(0);
 
-    /// Returns the first turn of a newly reserved block.
+    /// Reserves a block of turn numbers, and returns its first turn.
     fn first() -> Turn {
         static BLOCKS: AtomicU64 = AtomicU64::new(1);
         Turn(BLOCKS.fetch_add(1, Relaxed) * Self::BLOCK)
@@ -70,7 +70,7 @@ impl Turn {
     }
 }
 
-/// A [`Turn`] that workers share.
+/// A [`Turn`] that several workers may read and write.
 #[derive(Debug)]
 pub(super) struct AtomicTurn(AtomicU64);
 
@@ -79,8 +79,8 @@ impl AtomicTurn {
         AtomicTurn(AtomicU64::new(turn.0))
     }
 
-    /// Relaxed, like `store`: only the worker whose poller is in this turn draws a conclusion from it, and that worker's own
-    /// thread stored it.
+    /// Relaxed, like `store`: the value matters only to the worker whose poller is in this turn, and that worker's own thread has
+    /// stored it.
     pub(super) fn load(&self) -> Turn {
         Turn(self.0.load(Relaxed))
     }
@@ -90,11 +90,12 @@ impl AtomicTurn {
     }
 }
 
-/// The pollers with which a descriptor is registered. Closing the last owner of the open file ends the registrations. While a
-/// clone lives, its events may spuriously wake the waiters of a later descriptor with the same number.
+/// The pollers with which a descriptor is registered. The kernel ends the registrations when the last owner of the open file is
+/// closed. If a clone of a closed descriptor still exists, its events may spuriously wake the waiters of a later descriptor with
+/// the same number.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// The number of the first poller, or 0. Usually there is no other.
+    /// The number of the first poller, or 0. Most descriptors are registered with one poller only.
     first: AtomicU64,
     /// The registration with the first poller. Relaxed: only that poller's thread uses it.
     registration: AtomicU32,
@@ -103,7 +104,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Returns whether the descriptor is registered with this poller. Relaxed: only the poller's own thread notes its number.
+    /// Returns whether the descriptor is registered with this poller. Relaxed: only the poller's own thread stores its number
+    /// here.
     fn is_noted(&self, poller: u64) -> bool {
         let first = self.first.load(Relaxed);
         first == poller || (first != 0 && self.others.lock().iter().any(|&(other, _)| other == poller))
@@ -114,7 +116,7 @@ impl Watch {
         if self.first.load(Relaxed) == poller { self.registration.load(Relaxed) } else { 0 }
     }
 
-    /// Notes a poller and the registration with it, and forgets the pollers that are gone.
+    /// Records a poller and the registration with it. Removes pollers that no longer exist.
     fn note(&self, poller: &Poller, registration: u32) {
         if self.first.compare_exchange(0, poller.number, Relaxed, Relaxed).is_ok() {
             self.registration.store(registration, Relaxed);
@@ -126,7 +128,7 @@ impl Watch {
     }
 }
 
-/// The fibers that wait for one direction of a descriptor. Mostly there is one, which needs no memory elsewhere.
+/// The fibers that wait for one direction of a descriptor. The first fiber is stored inline, because usually there is only one.
 #[derive(Default)]
 struct Line {
     first: Option<CoreRef>,
@@ -164,11 +166,12 @@ impl Line {
 struct Waiters {
     readers: Line,
     writers: Line,
-    /// The registration whose events concern this descriptor. Events of others concern an earlier owner of the number.
+    /// The current registration of this descriptor. Events of other registrations are ignored: they concern an earlier descriptor
+    /// with the same number.
     registration: u32,
-    /// Whether the descriptor is registered only for waits of [`poll`](super::poll()).
+    /// Whether the registration was made by [`poll`](super::poll()), and ends with the last such wait.
     is_for_once: bool,
-    /// The turn of an event that woke readers and reported bytes and nothing else.
+    /// The turn of the last event that woke readers, if the event reported bytes and nothing else.
     bytes_alone: Option<Turn>,
 }
 
@@ -196,21 +199,21 @@ impl Waiters {
 
 /// See the [module](self).
 pub(crate) struct Poller {
-    /// Unique in the process, from 1 on.
+    /// Unique in the process; at least 1.
     number: u64,
     alarm: Arc<OwnedFd>,
     epoll: OwnedFd,
     waiters: FxHashMap<RawFd, Waiters>,
     events: Vec<epoll::Event>,
     turn: Turn,
-    /// The newest registration.
+    /// The number of the newest registration.
     registration: u32,
-    /// Made when a fiber first wants a completion.
+    /// Created when a fiber first starts an operation with a completion.
     ring: Option<Ring>,
 }
 
 impl Poller {
-    /// Returns a poller whose sleep `alarm` ends.
+    /// Returns a poller. The alarm ends its sleep.
     pub(crate) fn new(alarm: &EventFd) -> io::Result<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -245,7 +248,7 @@ impl Poller {
         if is_new {
             let mark = self.next_mark(fd);
             match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
-                // A `poll` or an earlier owner of the descriptor has registered it.
+                // A `poll` has registered the descriptor, or an earlier owner of its number has not ended its registration.
                 Err(Errno::EXIST) => epoll::modify(&self.epoll, fd, mark, ALL_EDGES)?,
                 added => added?,
             }
@@ -264,29 +267,30 @@ impl Poller {
         EventData::new_u64(u64::from(self.registration) << 32 | fd.as_raw_fd() as u64)
     }
 
-    /// Adds `fiber` to the waiters, to be woken by any event of the descriptor until it [leaves](Self::leave_once). After a
-    /// spurious wake-up, it enters again.
+    /// Adds `fiber` to the waiters. Any event of the descriptor wakes it, until it [leaves](Self::leave_once). After a spurious
+    /// wake-up, the fiber must enter again.
     ///
     /// As for [`enter`](Self::enter), the fiber has just found that the descriptor is not ready.
     pub(super) fn enter_once(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) -> io::Result<()> {
         let mark = self.next_mark(fd);
         let is_added = match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
             Ok(()) => true,
-            // A source or another fiber has registered it. Every registration is for all events.
+            // A source or another fiber has registered the descriptor. Every registration is for all events, so it serves this
+            // fiber as well.
             Err(Errno::EXIST) => false,
-            // A regular file has no events: it is always ready for everything.
+            // A regular file cannot be registered, because it is always ready.
             Err(Errno::PERM) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        // The entry keeps the number of a source's registration, so a source concludes nothing about its bytes from the
-        // events of this one.
+        // The entry's `registration` stays that of the source, if there is one. A source therefore draws no conclusion about its
+        // bytes from the events of this registration.
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.is_for_once |= is_added;
         waiters.push_once(fiber);
         Ok(())
     }
 
-    /// Enters again after a spurious wake-up. The registration stays in between: a new one would at once report a direction
+    /// Enters again after a spurious wake-up, with the same registration. A new registration would at once report a direction
     /// that is ready but not of interest, and wake the fiber again.
     pub(super) fn enter_again(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) -> io::Result<()> {
         match self.waiters.get_mut(&fd.as_raw_fd()) {
@@ -294,7 +298,7 @@ impl Poller {
                 waiters.push_once(fiber);
                 Ok(())
             }
-            // The last of the other waiters has removed the registration.
+            // The last of the other waiters has left and removed the registration.
             None => self.enter_once(fd, fiber),
         }
     }
@@ -307,7 +311,7 @@ impl Poller {
         self.remove_if_empty(fd);
     }
 
-    /// Removes the entry of a descriptor for which no fiber waits, and its registration if that was only for `poll`.
+    /// If no fiber waits for the descriptor, removes its entry, and also its registration if `poll` made it.
     fn remove_if_empty(&mut self, fd: BorrowedFd<'_>) {
         if self.waiters.get(&fd.as_raw_fd()).is_some_and(Waiters::are_none) {
             let is_for_once = self.waiters.remove(&fd.as_raw_fd()).is_some_and(|waiters| waiters.is_for_once);
@@ -318,7 +322,8 @@ impl Poller {
         }
     }
 
-    /// Removes the fiber's entry. If the event that ended a wait for a read reported bytes and nothing else, returns its turn.
+    /// Removes the fiber's entry. If a wait for a read was ended by an event that reported bytes and nothing else, returns that
+    /// event's turn.
     pub(super) fn leave(&mut self, fd: BorrowedFd<'_>, interest: Interest, fiber: &CoreRef) -> Option<Turn> {
         let waiters = self.waiters.get_mut(&fd.as_raw_fd())?;
         waiters.of(interest).remove(fiber);
@@ -363,7 +368,7 @@ impl Poller {
                     }
                 }
                 mark => {
-                    // The low half of the mark is the descriptor. The woken fibers remove the entry.
+                    // The low half of the mark is the descriptor. Its entry stays here; the woken fibers remove it.
                     let Some(waiters) = self.waiters.get_mut(&(mark as RawFd)) else { continue };
                     if waiters.registration == (mark >> 32) as u32 {
                         let is_bytes_alone = flags & Interest::Read.events() == EventFlags::IN;

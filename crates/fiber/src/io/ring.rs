@@ -2,9 +2,9 @@
 //!
 //! A fiber puts its operation into the submission queue. When the worker has no fiber to run, it submits all gathered
 //! operations in one system call. The kernel may use an operation's buffer until the operation is complete, whatever happens
-//! to the fiber. [`complete`] therefore does not end before that: a fiber that is cancelled or late cancels its operation, and
-//! waits for the completion of the *operation*, not for that of the cancellation. Buffers can therefore be borrowed, even
-//! from the stack.
+//! to the fiber. [`complete`] therefore does not return or unwind before the operation is complete. If the fiber is cancelled, or
+//! its deadline passes, it asks the kernel to cancel the operation, and then waits for the completion of the *operation*, not
+//! only for that of the cancellation. Buffers can therefore be borrowed, even from the stack.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -73,17 +73,17 @@ impl Ring {
         self.free.len() < self.operations.len()
     }
 
-    /// Submits the gathered operations, and wakes the fibers whose operations are complete. Returns `true` if there were
-    /// such fibers, or if some operations are not submitted yet; the worker should then not sleep.
+    /// Submits the gathered operations, and wakes the fibers whose operations are complete. Returns `true` if the worker should
+    /// not sleep: it has woken fibers, or some operations could not be submitted yet.
     pub(super) fn turn(&mut self) -> bool {
         if self.is_behind {
-            // The kernel may lack memory or room for completions, or accept only some of the operations. The rest stays in
-            // the queue and is submitted at the next turn.
+            // The kernel may accept only some of the operations, or none, because it lacks memory or room for completions. The
+            // other operations stay in the queue and are submitted at the next turn.
             self.is_behind = self.uring.submit().is_err() || !self.uring.submission().is_empty();
         }
         let mut woke = self.take_completions();
         if self.uring.submission().cq_overflow() {
-            // The kernel keeps completions for which there was no room until the next system call.
+            // Completions that did not fit into the queue stay in the kernel until the next system call.
             let _ = self.uring.submit();
             woke |= self.take_completions();
         }
@@ -123,7 +123,7 @@ impl Ring {
         Ok(number)
     }
 
-    /// Asks the kernel to cancel an operation. The operation still completes.
+    /// Asks the kernel to cancel an operation. The operation itself still completes, usually with an error.
     fn cancel(&mut self, number: usize) -> io::Result<()> {
         let entry = opcode::AsyncCancel::new(number as u64).build().user_data(CANCELLATION);
         // SAFETY: the entry has no buffers.
@@ -161,7 +161,7 @@ pub(super) fn poll_entry(fd: BorrowedFd<'_>, interest: Interest) -> squeue::Entr
     opcode::PollAdd::new(types::Fd(fd.as_raw_fd()), flags as u32).build()
 }
 
-/// Has the kernel carry out an operation while the fiber waits, and returns the operation's result.
+/// Passes an operation to the kernel, suspends the fiber until the operation is complete, and returns its result.
 ///
 /// # Errors
 /// Returns the error of the operation, or [`TimedOut`](io::ErrorKind::TimedOut) if the deadline cut it short. An interrupted
@@ -186,7 +186,7 @@ pub(crate) unsafe fn complete(
             let begun = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })?;
             let number = match begun {
                 Ok(number) => number,
-                // The kernel has no room for more operations at the moment.
+                // The kernel has no room for more operations at the moment. Other fibers run, and then this one tries again.
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ResourceBusy) => {
                     yield_fiber();
                     continue;
@@ -197,8 +197,8 @@ pub(crate) unsafe fn complete(
             match result {
                 done @ 0.. => return Ok(done as u32),
                 error if error == -libc::EINTR || (error == -libc::ECANCELED && was_cut_short) => {
-                    // A cancelled fiber unwinds here, unless a neighbour has begun to unwind meanwhile: then the operation
-                    // begins again.
+                    // A cancelled fiber unwinds here. If another fiber of the worker has begun to unwind meanwhile, this fiber
+                    // cannot unwind, and its operation begins again.
                     yield_fiber();
                     if is_late(deadline) {
                         return Err(io::ErrorKind::TimedOut.into());
@@ -211,8 +211,8 @@ pub(crate) unsafe fn complete(
     inside.expect("a completion is waited for in a fiber")
 }
 
-/// Waits for an operation's completion. A cancellation of the fiber, or the deadline, cuts the operation short. Returns the
-/// operation's result, and whether it was cut short.
+/// Waits for an operation's completion. If the fiber is cancelled, or its deadline passes, the operation is cancelled as well.
+/// Returns the operation's result, and whether its cancellation was requested.
 fn wait(
     local: &Local,
     fiber: &CoreRef,
@@ -222,7 +222,7 @@ fn wait(
     at: &'static Location<'static>,
 ) -> (i32, bool) {
     let is_masked = Mask::is_set();
-    // Nothing unwinds as long as the kernel has the buffers.
+    // Nothing may unwind as long as the kernel may use the buffers.
     let mask = Mask::new();
     let guard = AbortOnUnwind;
     let waiter = Waiter::Fiber(CoreRef::clone(fiber));
@@ -234,8 +234,8 @@ fn wait(
         if let Some(result) = ring(&mut |ring| ring.take(number)) {
             break result;
         }
-        // Checked after each wait: while a neighbour waits in its unwinding, no fiber of the worker can unwind, and `block_at`
-        // returns soon.
+        // Checked after each wait: while another fiber of the worker waits during its unwinding, no fiber can tell whether it may
+        // unwind. `block_at` then returns soon, and the check is repeated.
         let is_ended = fiber.is_cancelled() && may_unwind(is_masked);
         if !is_cut_short && (is_late(deadline) || is_ended) {
             ring(&mut |ring| {

@@ -17,12 +17,12 @@ use crate::waiter::{unwind_if_cancelled, yield_fiber};
 /// The number of operations in a row, without a wait, after which a fiber lets others run.
 const MAX_OPERATIONS: u32 = 64;
 
-/// A non-blocking object of the standard library, whose calls wait.
+/// A socket or pipe of the standard library in non-blocking mode. Calls through a source wait by suspending the fiber.
 #[derive(Debug)]
 pub(crate) struct Source<T> {
     inner: T,
     watch: Watch,
-    /// The turn in which a read has emptied the stream.
+    /// The turn in which a read last emptied the stream.
     emptied: AtomicTurn,
     /// In nanoseconds; 0 means no limit.
     read_timeout: AtomicU64,
@@ -30,7 +30,7 @@ pub(crate) struct Source<T> {
 }
 
 impl<T: AsFd> Source<T> {
-    /// `inner` must be non-blocking.
+    /// Returns a source for `inner`, which must be non-blocking.
     pub(crate) fn new(inner: T) -> Self {
         let (read_timeout, write_timeout) = (AtomicU64::new(0), AtomicU64::new(0));
         Source { inner, watch: Watch::default(), emptied: AtomicTurn::new(Turn::NONE), read_timeout, write_timeout }
@@ -80,7 +80,7 @@ impl<T: AsFd> Source<T> {
         self.operate_for(reason, interest, self.timeout(interest), call)
     }
 
-    /// Like [`operate`](Self::operate), with a time limit of its own, and the reason that a dump shows.
+    /// Like [`operate`](Self::operate), with an explicit time limit, and the reason that a dump shows.
     #[track_caller]
     pub(crate) fn operate_for<R>(
         &self,
@@ -93,14 +93,15 @@ impl<T: AsFd> Source<T> {
         self.attempt_or_wait(false, reason, interest, timeout, call).map(|(result, _)| result)
     }
 
-    /// Reads up to a length from a stream.
+    /// Reads up to `length` bytes from a stream.
     #[track_caller]
     pub(crate) fn read_some(&self, _length: usize, call: impl FnMut(&T) -> io::Result<usize>) -> io::Result<usize> {
         self.operate(Interest::Read, call)
     }
 
-    /// Reads up to a length from a stream whose reads return all available bytes, so a read that returns less than `length` has
-    /// emptied the stream. The [module above](super) says when the next read then begins with its wait.
+    /// Reads up to `length` bytes from a stream whose reads return all available bytes. A read that returns less than `length`
+    /// has therefore emptied the stream. The next read may then begin with its wait, under the conditions in the [module
+    /// above](super).
     #[track_caller]
     pub(crate) fn read_all_there_is(
         &self,
@@ -116,8 +117,8 @@ impl<T: AsFd> Source<T> {
         Ok(bytes)
     }
 
-    /// Calls `call` until it does not block, after a wait if `waits_first`. Returns its result and the turn that the last
-    /// [`Wait::run`] returned.
+    /// Calls `call` until it does not block. If `waits_first`, waits before the first call. Returns the result of `call`, and the
+    /// turn that the last [`Wait::run`] returned.
     #[track_caller]
     fn attempt_or_wait<R>(
         &self,
@@ -153,8 +154,9 @@ fn worker_turn() -> Option<Turn> {
     Local::with(|local, fiber| local.poller_turn().filter(|_| fiber.io == IoModel::Readiness))?
 }
 
-/// Unwinds a cancelled fiber, and lets others run if the fiber has made many operations in a row. Otherwise a fiber whose peer
-/// never lets it wait would keep the worker. This comes before the operation, so that a cancellation loses none of its data.
+/// Unwinds a cancelled fiber, and lets others run if the fiber has made many operations in a row. Otherwise a fiber would keep
+/// its worker if its peer is always ready. Called before each operation rather than after it, so that a cancellation cannot lose
+/// data.
 pub(crate) fn take_turns() {
     unwind_if_cancelled();
     let is_due = Local::with(|local, _| {
@@ -166,7 +168,7 @@ pub(crate) fn take_turns() {
     }
 }
 
-/// Returns the length of a buffer or, in the crate's own tests, of the part that a plan lets operations use.
+/// Returns the number of bytes that an operation may use of a buffer: all of them, or fewer if a test injects faults.
 #[inline]
 pub(crate) fn shortened(length: usize) -> usize {
     #[cfg(all(test, not(loom)))]
@@ -180,7 +182,7 @@ fn attempt<T, R>(call: &mut impl FnMut(&T) -> io::Result<R>, inner: &T) -> io::R
     call(inner)
 }
 
-/// In the crate's own tests, calls fail, are late, or are interrupted as planned.
+/// In the crate's own tests, injects faults.
 #[cfg(all(test, not(loom)))]
 fn attempt<T, R>(call: &mut impl FnMut(&T) -> io::Result<R>, inner: &T) -> io::Result<R> {
     super::fault::before_call()?;

@@ -1,4 +1,4 @@
-//! Faults under every model: calls that are interrupted, late, short or failed.
+//! Fault injection under every model: calls are interrupted, delayed, cut short, or fail.
 
 use std::io::{self, Read, Write};
 use std::net::{self as std_net, Shutdown};
@@ -15,7 +15,7 @@ use crate::{IoModel, Options, PollFd, PollFlags, Runtime, Threads, poll, sleep, 
 
 const MODELS: [IoModel; 4] = [IoModel::Blocking, IoModel::NonBlocking, IoModel::Readiness, IoModel::Completion];
 
-/// Faults are planned for the process, so that the tests of this module run one after the other.
+/// A plan of faults is valid for the whole process, so the tests of this module run one after the other.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock()
@@ -25,7 +25,7 @@ fn is_planned(error: &io::Error) -> bool {
     error.to_string() == FAILURE
 }
 
-/// Sends bytes through a connection and back, and says whether all came back. A failure of one side ends the other.
+/// Sends bytes through a connection and back, and returns whether all came back. If one side fails, the other side ends as well.
 fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -49,7 +49,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
             });
             let read = (&stream).read_to_end(&mut got);
             if read.is_err() {
-                // The writer may wait for room that no reader makes.
+                // Otherwise the writer could wait forever for room, because nothing is read any more.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             first_cause(read.map(drop), writer.join().expect("the writer does not panic"))
@@ -58,7 +58,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
     });
     let client = client.join().unwrap();
     if client.is_err() {
-        // The server may wait for a connection that never begins.
+        // Otherwise the server could wait forever for a connection.
         server.cancel();
     }
     let server = server.join().unwrap_or(Ok(()));
@@ -66,7 +66,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
     first_cause(client.map(drop), server).map(|()| is_whole)
 }
 
-/// Returns the planned failure if one side has failed as planned and the other has seen its peer vanish.
+/// Returns the injected failure, if one side has failed by it and the other side has seen its peer vanish.
 fn first_cause(one: io::Result<()>, other: io::Result<()>) -> io::Result<()> {
     match (one, other) {
         (Err(error), Err(planned)) if is_planned(&planned) => {
@@ -243,7 +243,7 @@ fn readers_see_every_byte_and_the_end_whatever_came_together() {
 }
 
 /// Reads to the end of a stream, and calls `pause` with the number of bytes so far after each read. Fails if a read waits
-/// although there is something to read: such a read succeeds only at its time limit, when it tries once more.
+/// although there is something to read. Such a read succeeds only at its time limit, when the call is tried once more.
 fn read_to_end_soon(stream: &mut TcpStream, mut pause: impl FnMut(usize)) -> Vec<u8> {
     let limit = Duration::from_secs(20);
     stream.set_read_timeout(Some(limit)).unwrap();
@@ -272,20 +272,20 @@ fn a_read_that_fills_its_buffer_is_followed_by_another() {
     let expected = sent.len();
     let reader = runtime.spawn(move || {
         let mut stream = accepted;
-        // The peer ends the stream only when all of it has been read, so no other event comes first.
+        // The peer ends the stream only after all of it has been read, so the end is never reported together with bytes.
         read_to_end_soon(&mut stream, |got| {
             if got == expected {
                 ended.shutdown(Shutdown::Write).unwrap();
             }
         })
     });
-    // The reader waits by then. A first read that need not wait would draw no conclusion.
+    // By the end of this pause the reader waits. The conclusion under test needs a read that has waited.
     std::thread::sleep(Duration::from_millis(20));
     peer.write_all(&sent).unwrap();
     assert_eq!(reader.join().unwrap(), sent);
 }
 
-/// A clone keeps a registration in the poller after its first owner is gone and another stream has the same number.
+/// A clone keeps its registration in the poller after the original has been closed and another stream has got its number.
 #[test]
 fn events_of_an_earlier_owner_of_the_number_say_nothing_about_a_stream() {
     let _alone = alone();
@@ -306,7 +306,8 @@ fn events_of_an_earlier_owner_of_the_number_say_nothing_about_a_stream() {
             let (mut later_peer, _) = listener.accept().unwrap();
             let reader = spawn(move || (read_to_end_soon(&mut later, |_| ()), later));
             yield_now();
-            // The reader waits. One turn takes the bytes and the end of its stream, and then the bytes of the earlier stream.
+            // The reader waits by now. One turn gets three events: the bytes and the end of its stream, and then the bytes of the
+            // earlier stream.
             later_peer.write_all(b"all").unwrap();
             drop(later_peer);
             earlier_peer.write_all(b"more").unwrap();

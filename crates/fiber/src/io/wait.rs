@@ -17,8 +17,8 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Waiter, yield_fiber};
 
-/// The longest time for which a thread blocks on behalf of a fiber. A cancellation may go unnoticed for this time, and other
-/// fibers may wait this long for a thread.
+/// The maximum time for which a thread blocks on behalf of a fiber. For this time a cancellation may go unnoticed, and other
+/// fibers may have to wait for a thread.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
 /// A wait for a descriptor.
@@ -33,8 +33,8 @@ pub(super) struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Waits until the descriptor may be ready. May return spuriously. If the event that ended a wait for a read reported bytes
-    /// and nothing else, returns the turn of the worker's poller in which the event came.
+    /// Waits until the descriptor may be ready. May return spuriously. If a wait for a read was ended by an event that reported
+    /// bytes and nothing else, returns the turn of the worker's poller that got the event.
     ///
     /// # Errors
     /// Returns [`TimedOut`](io::ErrorKind::TimedOut) at the deadline, and the errors of the poller.
@@ -71,7 +71,7 @@ impl Wait<'_> {
         }
     }
 
-    /// Blocks a thread for a slice of time: this one if it is the fiber's own, else another one.
+    /// Waits for at most a slice of time: on this thread if it serves this fiber alone, otherwise on a thread for blocking calls.
     fn in_slices(&self, is_own: bool) -> io::Result<()> {
         let slice = Instant::now() + SLICE;
         let until = Some(self.deadline.map_or(slice, |deadline| deadline.min(slice)));
@@ -79,7 +79,7 @@ impl Wait<'_> {
         if is_own {
             self.on_thread(until)?;
         } else {
-            // The other thread gets an empty watch, because this one belongs to the pollers of workers.
+            // The other thread gets an empty watch, because `self.watch` is for the pollers of workers only.
             let (watch, reason, at) = (Watch::default(), self.reason, self.at);
             blocking(move || Wait { fd, watch: &watch, interest, reason, deadline: until, at }.on_thread(until))?;
         }
@@ -132,8 +132,8 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Runs a call that may block the thread: on this thread if it is the fiber's own or there is no fiber, else on a thread for
-/// blocking calls. Interrupted calls begin again.
+/// Runs a call that may block the thread. It runs on this thread if the thread serves this fiber alone or there is no fiber,
+/// otherwise on a thread for blocking calls. Interrupted calls begin again.
 #[track_caller]
 pub(crate) fn on_other_thread<T: Send>(mut call: impl FnMut() -> io::Result<T> + Send) -> io::Result<T> {
     let mut uninterrupted = move || {

@@ -13,7 +13,7 @@ use crate::io::{Interest, Source, on_other_thread};
 use crate::park::{deadline_after, sleep};
 use crate::scheduler::state::Reason;
 
-/// The time between two tries while a Unix listener's queue is full. The kernel does not report when it has room again.
+/// The time between two attempts while a Unix listener's queue is full. The kernel does not report when the queue has room again.
 const QUEUE_FULL: Duration = Duration::from_millis(1);
 
 /// Returns a connected, non-blocking stream socket.
@@ -58,7 +58,7 @@ pub(super) fn stream(
     }
 }
 
-/// Checks whether a connection attempt has succeeded, failed, or would still block.
+/// Returns the outcome of a connection attempt, or `WouldBlock` while it is in progress.
 fn finish(socket: &OwnedFd) -> io::Result<bool> {
     sockopt::socket_error(socket)??;
     match getpeername(socket) {

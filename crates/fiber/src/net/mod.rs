@@ -33,16 +33,16 @@
 //! [`TimedOut`](std::io::ErrorKind::TimedOut). No call fails with `WouldBlock` or `Interrupted`.
 //!
 //! # Cost
-//! A call that need not wait costs its system call and a few nanoseconds. A wait under
-//! [`Readiness`](crate::IoModel::Readiness) adds no system call of its own, because the worker polls for all its fibers at
-//! once. Only the first wait for a descriptor adds one, which registers it.
+//! A call that need not wait costs its system call and a few nanoseconds. Under [`Readiness`](crate::IoModel::Readiness), a wait
+//! adds no system call of its own, because the worker polls for all its fibers at once. Only the first wait for a descriptor adds
+//! a call, which registers the descriptor.
 //!
 //! # Cancellation
 //! A cancelled fiber unwinds in its next call, even if the call need not wait. No data are lost: a fiber that unwinds in a
 //! call has read nothing in it. A fiber that has made 64 calls without a wait lets others run.
 //!
 //! # Descriptors
-//! All descriptors are non-blocking and close-on-exec. `into_std` returns a blocking object.
+//! All descriptors are non-blocking and close-on-exec. `into_std` returns an object in blocking mode.
 
 mod connect;
 mod stream;

@@ -9,7 +9,7 @@ use super::connect;
 use super::stream::{stream, timeouts, wraps};
 use crate::io::{Interest, Source};
 
-/// A TCP connection, as [`std::net::TcpStream`]; see the [module](super).
+/// A TCP connection, like [`std::net::TcpStream`]; see the [module](super).
 #[derive(Debug)]
 pub struct TcpStream {
     source: Source<net::TcpStream>,
@@ -20,8 +20,8 @@ timeouts!(TcpStream);
 stream!(TcpStream, read_all_there_is);
 
 impl TcpStream {
-    /// Connects to the first address that accepts. The name is looked up on [another thread](crate::blocking()). If the
-    /// address is known, use [`connect_to`](Self::connect_to), which needs no look-up.
+    /// Connects to the first address that accepts the connection. The name is looked up on [another thread](crate::blocking()).
+    /// If the address is known, use [`connect_to`](Self::connect_to), which needs no look-up.
     ///
     /// # Errors
     /// Returns the error of the look-up, or that of the last address.
@@ -117,7 +117,7 @@ impl TcpStream {
     }
 }
 
-/// A TCP socket that accepts connections, as [`std::net::TcpListener`]; see the [module](super).
+/// A TCP socket that accepts connections, like [`std::net::TcpListener`]; see the [module](super).
 #[derive(Debug)]
 pub struct TcpListener {
     source: Source<net::TcpListener>,
@@ -126,7 +126,7 @@ pub struct TcpListener {
 wraps!(TcpListener, net::TcpListener);
 
 impl TcpListener {
-    /// Listens on the first free address.
+    /// Listens on the first of the addresses that can be bound.
     ///
     /// # Errors
     /// Returns the error of the look-up, or that of the last address.
@@ -138,8 +138,8 @@ impl TcpListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// Returns the errors of the standard library. A loop should ignore
-    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted): the peer has given up before its connection was accepted.
+    /// Returns the errors of the standard library. A loop that accepts connections should ignore
+    /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted): it means that a peer gave up before its connection was accepted.
     #[track_caller]
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = self.source.operate(Interest::Read, net::TcpListener::accept)?;
@@ -151,7 +151,7 @@ impl TcpListener {
         Incoming { listener: self }
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address on which the socket listens.
     ///
     /// # Errors
     /// Returns the error of the kernel.

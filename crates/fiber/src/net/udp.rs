@@ -9,7 +9,7 @@ use super::connect;
 use super::stream::{timeouts, wraps};
 use crate::io::{Interest, Source};
 
-/// A UDP socket, as [`std::net::UdpSocket`]; see the [module](super).
+/// A UDP socket, like [`std::net::UdpSocket`]; see the [module](super).
 #[derive(Debug)]
 pub struct UdpSocket {
     source: Source<net::UdpSocket>,
@@ -19,7 +19,7 @@ wraps!(UdpSocket, net::UdpSocket);
 timeouts!(UdpSocket);
 
 impl UdpSocket {
-    /// Binds to the first free address.
+    /// Binds to the first of the addresses that can be bound.
     ///
     /// # Errors
     /// Returns the error of the look-up, or that of the last address.

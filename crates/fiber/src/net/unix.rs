@@ -13,7 +13,7 @@ use super::connect;
 use super::stream::{stream, timeouts, wraps};
 use crate::io::{Interest, Source};
 
-/// A Unix stream socket, as [`std::os::unix::net::UnixStream`]; see the [module](super).
+/// A Unix stream socket, like [`std::os::unix::net::UnixStream`]; see the [module](super).
 #[derive(Debug)]
 pub struct UnixStream {
     source: Source<net::UnixStream>,
@@ -68,7 +68,7 @@ impl UnixStream {
     }
 }
 
-/// A Unix socket that accepts connections, as [`std::os::unix::net::UnixListener`]; see the [module](super).
+/// A Unix socket that accepts connections, like [`std::os::unix::net::UnixListener`]; see the [module](super).
 #[derive(Debug)]
 pub struct UnixListener {
     source: Source<net::UnixListener>,
@@ -77,7 +77,7 @@ pub struct UnixListener {
 wraps!(UnixListener, net::UnixListener);
 
 impl UnixListener {
-    /// Listens at a path, where no file may exist yet.
+    /// Listens at a path. No file may exist at the path yet.
     ///
     /// # Errors
     /// Returns the errors of the standard library.
@@ -95,7 +95,7 @@ impl UnixListener {
         Ok((UnixStream::from_std(stream)?, peer))
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address on which the socket listens.
     ///
     /// # Errors
     /// Returns the error of the kernel.

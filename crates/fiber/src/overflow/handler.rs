@@ -20,8 +20,8 @@ type Plain = extern "C" fn(libc::c_int);
 pub(crate) fn install() {
     BEFORE.get_or_init(|| {
         // SAFETY: zeros are valid values of both structures, which the calls read and fill. The handler has the
-        // signature that `SA_SIGINFO` asks for, and is async-signal-safe. `BEFORE` is empty until this closure has
-        // returned, so a fault on another thread in the meantime gets the default action.
+        // signature that `SA_SIGINFO` asks for, and is async-signal-safe. `BEFORE` is empty until this closure has returned, so
+        // until then a fault on another thread gets the default action.
         unsafe {
             let mut before: libc::sigaction = mem::zeroed();
             let mut own: libc::sigaction = mem::zeroed();
@@ -37,7 +37,7 @@ pub(crate) fn install() {
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure.
     let code = unsafe { (*info).si_code };
-    // A positive code is a fault; a signal sent by a process has no address.
+    // A positive code means a fault. A signal sent by a process has no address.
     if code > 0 {
         // SAFETY: a fault has an address.
         let address = unsafe { (*info).si_addr() } as usize;
@@ -72,7 +72,7 @@ fn report_overflow(fiber: &Core, setting: &str, address: usize) {
     unsafe { libc::abort() };
 }
 
-/// Adds the advice, in which the size to set replaces `{bytes}` and `{KiB}`.
+/// Appends the advice, with the size to set in place of `{bytes}` and `{KiB}`.
 fn advise(mut text: Text, advice: &str, bytes: u64) -> Text {
     for (n, part) in advice.split('{').enumerate() {
         text = match (n, part.strip_prefix("bytes}"), part.strip_prefix("KiB}")) {
@@ -85,7 +85,7 @@ fn advise(mut text: Text, advice: &str, bytes: u64) -> Text {
     text
 }
 
-/// Returns the first characters of a name, so that the rest of the report has room.
+/// Cuts a long name, so that the report has room for everything else.
 fn clipped(name: &str) -> &str {
     const MAX_NAME: usize = 128;
     if name.len() <= MAX_NAME {
@@ -102,11 +102,11 @@ fn clipped(name: &str) -> &str {
 fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.get();
     match before.map_or(libc::SIG_DFL, |before| before.sa_sigaction) {
-        // The kernel also ends a process that ignores a fault.
+        // Ignoring a fault is the same as the default action: the kernel ends the process.
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: zeros, with the default action, are a valid structure. The instruction that faulted runs again
-            // when the handler returns, and the default action ends the process. A signal sent by a process does not
-            // repeat by itself, so it is raised; it stays blocked until the handler returns.
+            // when the handler returns, and the default action ends the process. A signal sent by a process would not occur
+            // again, so the handler raises it; it stays blocked until the handler returns.
             unsafe {
                 let default: libc::sigaction = mem::zeroed();
                 libc::sigaction(signal, &raw const default, ptr::null_mut());

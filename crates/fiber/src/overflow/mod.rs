@@ -5,8 +5,9 @@
 //! standard error and aborts, so that a core dump shows the stack. The fiber cannot continue: it was stopped in the
 //! middle of an arbitrary function, and its destructors cannot run.
 //!
-//! Every other fault goes to the handler that was installed before, such as the standard library's, which names threads
-//! whose stack overflows. A handler installed later runs first, and should pass on the faults it does not recognise.
+//! Every other fault is passed to the handler that was installed before, usually the standard library's, which names a thread
+//! whose stack overflows. A handler that the program installs later runs first. It should pass on the faults that it does not
+//! recognise.
 //!
 //! The handler reads plain memory and makes system calls; it takes no lock and allocates nothing.
 

@@ -40,8 +40,8 @@ impl SignalStack {
 
 impl Drop for SignalStack {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped by its thread, outside a handler: the kernel takes the former stack, and the
-        // mapping is then unused.
+        // SAFETY: the value is dropped on its own thread, outside a handler. The kernel uses the former signal stack from then
+        // on, so the mapping is unused.
         unsafe {
             if libc::sigaltstack(&raw const self.before, ptr::null_mut()) == 0 {
                 libc::munmap(self.mapping, self.mapped_bytes);
