@@ -1,4 +1,4 @@
-//! Starts a crowd of fibers and prints the dump, which says what each of them waits for.
+//! Starts many fibers and prints the dump, which shows what each of them waits for.
 //!
 //! ```text
 //! cargo run -p millstream-fiber --example dump

@@ -1,7 +1,8 @@
-//! Measures the rate of an echo server under each model, beside a hand-written epoll loop and a thread for each connection.
+//! Measures the rate of an echo server on fibers under each model of waiting. Compares it with a hand-written epoll loop and with
+//! a thread for each connection.
 //!
-//! One thread sends requests over all connections, as fast as the answers come. The servers alternate, and the median of
-//! the rounds is shown.
+//! A client thread sends a request over each connection, and the next one as soon as the reply has arrived. The servers are
+//! measured in turn, in several rounds; the median of the rounds is printed.
 //!
 //! `cargo run --release -p millstream-fiber --example echo -- [CONNECTIONS] [ROUNDS]`
 
@@ -17,11 +18,11 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const MESSAGE: usize = 64;
-/// The size of a server's buffer. A server does not know how long messages are.
+/// The size of a server's buffer. It is larger than a message, because a server does not know how long messages are.
 const BUFFER: usize = 4096;
 const ROUND: Duration = Duration::from_secs(1);
 
-/// A server for a number of connections. It returns when all of them have ended.
+/// A server that accepts this number of connections, and returns when all of them have ended.
 type Server = fn(StdListener, usize);
 
 /// The servers.
@@ -64,7 +65,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the rate of a server in thousands of answers a second.
+/// Returns the rate of a server in thousands of replies per second.
 fn rate(serve: Server, connections: usize) -> io::Result<f64> {
     let listener = StdListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -74,7 +75,7 @@ fn rate(serve: Server, connections: usize) -> io::Result<f64> {
     Ok(rate)
 }
 
-/// Sends requests over all connections until the round ends.
+/// Sends requests over all connections until the round ends, and returns the rate.
 fn ask(address: SocketAddr, connections: usize) -> io::Result<f64> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut streams = Vec::new();

@@ -4,8 +4,9 @@
 //! cargo run --profile dist -p millstream-fiber --example measure [SECONDS-PER-FIGURE]
 //! ```
 //!
-//! Each line shows the median of seven runs and the fastest run. Close other programs first. A deep stack is 100 frames
-//! deep; the ratio of the two rings shows whether the cost of a switch depends on the depth.
+//! Each line shows the median of seven runs and the fastest run. Close other programs first. Two of the rings differ only in the
+//! depth of their stacks, which is 100 frames more in the second: their ratio shows whether the cost of a switch depends on the
+//! depth.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -109,7 +110,7 @@ fn ring(runtime: &Runtime, hops: u64, depth: u32) -> Duration {
             next = member.fiber().clone();
             ring.push(member);
         }
-        // Every fiber descends first.
+        // Wait until every fiber has descended to its depth.
         while started.load(Relaxed) < RING {
             yield_now();
         }
@@ -135,7 +136,7 @@ fn channel_ring(runtime: &Runtime, hops: u64) -> Duration {
             .spawn(move || receiver.iter().for_each(|token: u64| outbox.send(token).expect("the ring is whole")));
     }
     let time = in_fiber(runtime, move || {
-        // The first round starts the fibers.
+        // The first round of the token starts the fibers.
         first.send(0).expect("the ring is whole");
         assert_eq!(inbox.recv(), Ok(0));
         timed(|| {

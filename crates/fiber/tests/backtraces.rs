@@ -1,4 +1,4 @@
-//! Dumps with backtraces: each fiber that waits shows its callers, and then goes back to its wait.
+//! Tests of dumps with backtraces: each waiting fiber shows its callers, and then goes back to its wait.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -23,7 +23,7 @@ fn waits(fiber: &FiberReport) -> bool {
     matches!(fiber.state, State::Waiting { .. })
 }
 
-/// Waits until `fibers` fibers wait.
+/// Returns when at least this number of fibers wait.
 fn until_waiting(runtime: &Runtime, fibers: usize) {
     let began = Instant::now();
     while runtime.dump().fibers.iter().filter(|fiber| waits(fiber)).count() < fibers {
@@ -74,7 +74,7 @@ fn equal_stacks_are_one_group_with_the_callers_of_the_wait() {
         let frames = dump.fibers[1].backtrace.as_ref().unwrap().frames();
         let functions = functions(dump.fibers[1].backtrace.as_ref().unwrap());
         assert_eq!(functions[..2], ["ask_the_peer", "fetch"], "{text}");
-        // The body is the last frame. Without debug information, it is a part of the function that calls it.
+        // The body is the last frame. Without debug information, the last frame shows the function that calls the body.
         let places: Vec<_> = frames.into_iter().filter_map(|frame| frame.place).collect();
         let has_body = functions.len() == 3 && functions[2].contains("closure");
         assert!(has_body || functions.len() == 2 && places.is_empty(), "{functions:?} {places:?}");
@@ -100,7 +100,7 @@ fn the_length_of_a_wait_counts_on_and_a_dump_without_backtraces_has_none() {
         other => panic!("{other:?}"),
     };
     for _ in 0..3 {
-        // The fiber that answered a dump is on its way back to its wait.
+        // The fiber has answered the dump, but may not have gone back to its wait yet.
         until_waiting(&runtime, 1);
         let dump = runtime.dump_with_backtraces(LIMIT);
         assert!(dump.fibers[0].backtrace.is_some(), "{dump}");
@@ -131,14 +131,14 @@ fn a_worker_that_computes_is_not_waited_for_beyond_the_limit() {
     assert!(dump.fibers.iter().all(|fiber| fiber.backtrace.is_none()), "{dump}");
     is_over.store(true, SeqCst);
     hog.join().unwrap();
-    // The next dump gets its backtraces.
+    // The next dump gets the fibers' backtraces.
     until_waiting(&runtime, 1);
     assert!(runtime.dump_with_backtraces(LIMIT).fibers[0].backtrace.is_some());
     parked.fiber().unpark();
     parked.join().unwrap();
 }
 
-/// Waits `bytes` bytes below an address of the stack.
+/// Waits in a frame that is `bytes` bytes below an address of the stack.
 #[inline(never)]
 fn wait_below(top: usize, bytes: usize) {
     let frame = black_box([0_u8; 256]);
@@ -160,7 +160,7 @@ fn a_stack_without_room_has_no_backtrace_and_does_not_overflow() {
     until_waiting(&runtime, fibers.len());
     let dump = runtime.dump_with_backtraces(LIMIT);
     let taken: Vec<bool> = dump.fibers.iter().map(|fiber| fiber.backtrace.is_some()).collect();
-    // How much room the other stacks have depends on the compiler's frames.
+    // Only the first and the last fiber are checked. The room on the other stacks depends on the size of the compiler's frames.
     assert!(taken[0] && !taken[taken.len() - 1], "{taken:?}");
     fibers.iter().for_each(|fiber| fiber.fiber().unpark());
     fibers.into_iter().for_each(|fiber| fiber.join().unwrap());

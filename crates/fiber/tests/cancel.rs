@@ -1,4 +1,4 @@
-//! Tests of cancellation: unwinding at waits, masks, races, destructors that wait.
+//! Tests of cancellation: unwinding at waits, masks, races, and destructors that wait.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -73,7 +73,7 @@ fn every_kind_of_wait_unwinds_and_drops_the_stack() {
         }
         assert_eq!(drops.load(SeqCst), count);
         drop((guard, receiver, sender));
-        // The joiner that unwound detached its target, which keeps running.
+        // The joiner has unwound, which detached its target. The target keeps running.
         unpark_target.unpark();
         assert!(mutex.try_lock().is_some(), "no waiter left anything behind");
     });
@@ -160,7 +160,7 @@ fn a_rethrown_cancellation_payload_is_an_ordinary_panic() {
     });
 }
 
-/// A destructor that waits in every way.
+/// Its destructor makes each kind of wait.
 struct Waits {
     mutex: Arc<Mutex<u32>>,
     ends: Arc<AtomicUsize>,
@@ -216,7 +216,7 @@ fn a_mutex_passes_on_when_its_next_holder_is_cancelled() {
                 runtime.spawn(move || *mutex.lock() += 1)
             });
             yield_now();
-            // The first waiter in line may have been woken by the time it is cancelled.
+            // The first waiter in line may have been woken before it is cancelled.
             drop(guard);
             waiters[0].cancel();
             let ended = waiters.map(JoinHandle::join);
@@ -268,12 +268,12 @@ fn races_of_cancels_with_wake_ups_and_ends_lose_nothing() {
     }
 }
 
-/// The fates of a channel's values: each list has their numbers.
+/// The values of a channel, by what became of them. Each list contains the numbers of values.
 #[derive(Default)]
 struct Fates {
     made: AtomicUsize,
     sent: std::sync::Mutex<Vec<usize>>,
-    /// First the values dropped without being received, then those dropped after they were received.
+    /// The first list: values that were dropped without being received. The second: values that were received and then dropped.
     dropped: [std::sync::Mutex<Vec<usize>>; 2],
 }
 
@@ -352,7 +352,7 @@ fn a_channel_whose_waiters_are_cancelled_loses_and_doubles_no_value() {
                 }
             }
             drop(sender);
-            // Every third channel loses its receivers early.
+            // On average, every third channel loses its receivers early.
             let most = if random.below(3) == 0 { 3 } else { usize::MAX };
             receiver.iter().take(most).for_each(Numbered::receive);
             drop(receiver);
@@ -453,7 +453,7 @@ fn a_cancelled_blocking_call_leaves_the_line_unless_it_has_begun() {
     second.cancel();
     assert!(is_cancelled_result(&second.join()));
     assert_eq!((ran.load(SeqCst), dropped.load(SeqCst)), (false, 1));
-    // The first call has begun, so its fiber waits for its end.
+    // The first call has begun, so its fiber waits for the call to end.
     first.cancel();
     gate.set();
     first.join().unwrap();

@@ -206,7 +206,7 @@ fn a_started_fiber_never_changes_its_thread() {
         let fibers: Vec<_> = (0..60)
             .map(|n| {
                 runtime.spawn(move || {
-                    // Not `Send`, and held across waits.
+                    // A value that is not `Send`, and that exists across waits.
                     let home = Rc::new(Cell::new(thread::current().id()));
                     for turn in 0..50 {
                         if (turn + n) % 7 == 0 {
@@ -318,7 +318,7 @@ fn destructors_that_panic_end_with_their_fiber() {
         }
     }
     under_each(|runtime| {
-        // The panic comes from a result that no joiner takes, from a local, and from the payload of a panic.
+        // A destructor panics in three cases: in a result that no joiner takes, in a fiber local, and in the payload of a panic.
         let ended = runtime.spawn(|| Bomb);
         while !ended.is_finished() {
             thread::yield_now();
@@ -334,7 +334,7 @@ fn destructors_that_panic_end_with_their_fiber() {
         gate.set();
         let Err(JoinError::Panicked(payload)) = runtime.spawn(|| drop(Bomb)).join() else { panic!("expected a panic") };
         std::mem::forget(payload);
-        // Cancelled before it starts, the body is dropped.
+        // This fiber is cancelled before it starts, so its body is dropped.
         let bomb = Bomb;
         let unrun = runtime.spawn(move || {
             park();

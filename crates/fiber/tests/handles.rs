@@ -1,4 +1,4 @@
-//! Handles that travel between threads and runtimes, and dumps of fibers whose control blocks are used again.
+//! Tests of handles that move between threads and runtimes, and of dumps while control blocks are reused.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -17,7 +17,7 @@ use millstream_recorder::Preemption;
 use millstream_verify_random::{Random, stress};
 use modes::MODES;
 
-/// A result that is counted while it lives.
+/// A result that is counted as long as it exists.
 struct Counted(Arc<AtomicUsize>);
 
 impl Counted {
@@ -33,7 +33,7 @@ impl Drop for Counted {
     }
 }
 
-/// Calls its function as it is dropped.
+/// Calls its function when it is dropped.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -42,7 +42,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Returns a fiber that ends in one of several ways, after some turns.
+/// Returns the body of a fiber that yields or waits at random, and then ends in one of several ways.
 fn body(mut random: Random, count: Arc<AtomicUsize>) -> impl FnOnce() -> Counted + Send {
     move || {
         let result = Counted::new(&count);
@@ -67,7 +67,7 @@ fn end(handle: JoinHandle<Counted>, random: &mut Random) {
                 handle.cancel();
             }
             let fiber = handle.fiber().clone();
-            // A fiber that is not cancelled may park.
+            // Do not wait for the end without limit: the fiber may be parked.
             while !handle.is_finished() && random.below(4) > 0 {
                 yield_now();
             }

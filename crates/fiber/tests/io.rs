@@ -1,4 +1,4 @@
-//! Sockets, files and processes, under each threading model and each model of waiting.
+//! Tests of sockets, files and processes, under each threading model and each model of waiting.
 
 #[path = "support/io_models.rs"]
 mod io_models;
@@ -25,7 +25,7 @@ fn tcp_pair() -> (TcpStream, TcpStream) {
     (TcpStream::from_std(one).unwrap(), TcpStream::from_std(other).unwrap())
 }
 
-/// Returns bytes that depend on their position.
+/// Returns bytes whose values depend on their positions.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|n| (n * 7 + n / 251) as u8).collect()
 }
@@ -251,7 +251,7 @@ fn fibers_that_share_a_file_share_its_position() {
 fn processes_end_and_their_pipes_are_read_at_the_same_time() {
     under_each_io(|runtime| {
         let fiber = runtime.spawn(|| {
-            // Both pipes get more than a pipe holds.
+            // The script writes more to each pipe than the pipe has room for.
             let script = "head -c 200000 /dev/zero; head -c 200000 /dev/zero >&2; exit 3";
             let output = process::output(Command::new("sh").args(["-c", script])).unwrap();
             assert_eq!((output.stdout.len(), output.stderr.len(), output.status.code()), (200_000, 200_000, Some(3)));
@@ -310,7 +310,7 @@ fn every_kind_of_wait_is_cancelled() {
     });
 }
 
-/// Waits while its fiber unwinds, and so raises the panic flag of its thread for other fibers.
+/// Waits in its destructor. While its fiber unwinds, the panic flag of the thread is set for the other fibers as well.
 struct WaitsInDrop;
 
 impl Drop for WaitsInDrop {
@@ -334,7 +334,7 @@ fn a_wait_that_began_while_a_neighbour_unwound_is_cancelled_afterwards() {
         assert!(unwinding.join().is_err());
         thread::sleep(BRIEF);
         reader.cancel();
-        // The peer exists until the reader has ended, so only the cancellation ends the wait.
+        // The peer still exists, so only the cancellation can have ended the wait.
         assert!(reader.join().is_err());
     });
 }

@@ -1,4 +1,4 @@
-//! Cancellations that race with data: no byte is lost, and no descriptor leaks.
+//! Tests of cancellations that race with data: no byte is lost, and no descriptor leaks.
 
 #[path = "support/io_models.rs"]
 mod io_models;
@@ -20,8 +20,8 @@ fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Readers are cancelled one after the other, and each goes on where the last one was unwound: since none takes data and
-/// unwinds in one call, the numbers come without a gap.
+/// Starts readers one after the other and cancels each. Each reader continues where the one before was unwound. A call that has
+/// taken data never unwinds, so the numbers must arrive without a gap.
 fn read_through_cancellations(runtime: &Runtime, random: &mut Random, values: u64) {
     let (mut writer, reader) = UnixStream::pair().unwrap();
     let feed = runtime.spawn(move || {
@@ -86,7 +86,7 @@ fn connections_that_are_cancelled_at_any_moment_leave_no_descriptor() {
         let address = listener.local_addr().unwrap();
         let server = runtime.spawn(move || {
             for stream in listener.incoming() {
-                // A peer may be gone before it is accepted.
+                // A peer may have gone before its connection is accepted.
                 let Ok(mut stream) = stream else { continue };
                 millstream_fiber::spawn(move || {
                     let mut buf = [0; 64];
@@ -142,7 +142,7 @@ fn the_handle_of_a_fiber_that_has_ended_keeps_no_descriptor() {
         };
         let handles: Vec<_> = (0..20).map(|_| runtime.spawn(wait)).collect();
         let begun = Instant::now();
-        // A thread closes its poller a little after the end of its fiber.
+        // Under `OneEach`, a thread closes its poller a little after the end of its fiber.
         while runtime.live_fibers() > 0 || open_descriptors() > before {
             assert!(begun.elapsed() < Duration::from_secs(120), "{io:?}: {before}, now {}", open_descriptors());
             std::thread::yield_now();

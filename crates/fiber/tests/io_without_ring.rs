@@ -1,4 +1,4 @@
-//! Completion where the kernel refuses io_uring, as in many containers: readiness takes its place.
+//! A test of `Completion` where the kernel refuses io_uring, as in many containers: it acts as `Readiness`.
 
 #[path = "support/refused.rs"]
 mod refused;

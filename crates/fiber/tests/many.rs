@@ -56,8 +56,8 @@ fn switches_wake_ups_and_waits_make_no_system_call() {
     assert_eq!(output.status.code(), Some(9), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Switches between two fibers of one worker, whose thread has given up all system calls except `read` and `write`. Any
-/// other system call kills the thread, and then nothing is written.
+/// Switches between two fibers of a worker whose thread may make no system calls except `read` and `write`. The kernel kills the
+/// thread at any other system call, and then nothing is written.
 #[test]
 fn the_silent_child() {
     if std::env::var_os(CHILD).is_none() {

@@ -1,5 +1,5 @@
-//! Tests of real overflows and other faults, each in a child process: the report, the signal that ends the process, and
-//! foreign handlers installed before and after this crate's.
+//! Tests of real overflows and other faults, each in a child process. They check the report and the signal that ends the process,
+//! also with foreign handlers that were installed before or after this crate's handler.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
@@ -19,7 +19,7 @@ fn child(task: &str) -> Output {
     command.output().unwrap()
 }
 
-/// The child's side. In the parent, this test does nothing.
+/// The part that runs in the child. In the parent, this test does nothing.
 #[test]
 fn the_child() {
     let Ok(task) = std::env::var(TASK) else { return };
@@ -83,7 +83,7 @@ fn options(threads: &str, guards: &str) -> Options {
 
 fn in_fiber(options: Options, body: impl FnOnce() + Send + 'static) {
     let runtime = Runtime::start(options).unwrap();
-    // One neighbour waits, and one is ready.
+    // Another fiber of the worker waits meanwhile.
     let _waiting = runtime.spawn(millstream_fiber::park);
     runtime.spawn(body).join().unwrap();
 }
@@ -98,7 +98,7 @@ fn overflow(options: Options, name: Option<&str>) {
     fiber.unwrap().join().unwrap();
 }
 
-/// Overflows a stack that another fiber used before.
+/// Overflows a stack that is not new: another fiber has used it before.
 fn second_overflow() {
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     let first = runtime.spawn(|| (0..100).for_each(|n| assert_eq!(spawn(move || n).join().unwrap(), n)));
@@ -138,7 +138,7 @@ fn fault() {
     unsafe { ptr::read_volatile(black_box(64 as *const u8)) };
 }
 
-/// The action before `install("chaining")`.
+/// The action that `install("chaining")` has replaced.
 static FORMER: OnceLock<libc::sigaction> = OnceLock::new();
 
 fn say(text: &[u8]) {

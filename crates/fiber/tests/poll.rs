@@ -1,4 +1,4 @@
-//! Waits for one of several descriptors, under each threading model and each model of waiting.
+//! Tests of waits for one of several descriptors, under each threading model and each model of waiting.
 
 #[path = "support/io_models.rs"]
 mod io_models;
@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 const BRIEF: Duration = Duration::from_millis(10);
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
-/// Polls for reading.
+/// Polls pipes for reading, and returns which of them are readable.
 fn readable<const N: usize>(pipes: [&dyn AsFd; N], timeout: Option<Duration>) -> [bool; N] {
     let mut fds = pipes.map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN));
     let ready = poll(&mut fds, timeout).unwrap();
@@ -129,7 +129,7 @@ fn the_same_descriptor_may_occur_twice_in_a_list_and_in_the_lists_of_several_fib
             })
             .collect();
         thread::sleep(BRIEF);
-        // One of them leaves before the event.
+        // One of the fibers leaves its wait before the event.
         pollers[1].cancel();
         thread::sleep(BRIEF);
         writer.write_all(b"x").unwrap();
@@ -149,7 +149,7 @@ fn a_poll_and_the_reads_of_a_stream_do_not_disturb_each_other() {
             let (mut near, far) = UnixStream::pair().unwrap();
             let far = Arc::new(far);
             let theirs = Arc::clone(&far);
-            // The poll comes first, and then the read; at the next byte, the read comes first.
+            // For the first byte, the poll begins to wait before the read; for the next byte, the read begins first.
             let poller = spawn(move || {
                 readable([&*theirs], LONG);
                 sleep(BRIEF);

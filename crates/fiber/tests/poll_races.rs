@@ -1,4 +1,4 @@
-//! Cancellations that race with waits for one of several descriptors: no event is lost, and no registration stays.
+//! Tests of cancellations that race with `poll`: no event is lost, and no registration is left behind.
 
 #[path = "support/io_models.rs"]
 mod io_models;
@@ -22,8 +22,8 @@ fn registered_and_open() -> (usize, usize) {
     (registered, open.len())
 }
 
-/// Lets fibers poll a token's pipe beside others, and cancels them at any moment. A fiber that finds the token takes it and puts
-/// it back. If a wake-up was lost, no fiber would take the token any more.
+/// Fibers poll several pipes, one of which contains a token, and are cancelled at random moments. A fiber that finds the token
+/// removes it and puts it back. If a wake-up were lost, no fiber would find the token any more.
 fn pass_token_through_cancellations(runtime: &Runtime, random: &mut Random, rounds: usize) {
     let (reader, mut writer) = pipe().unwrap();
     writer.write_all(b"t").unwrap();
@@ -40,7 +40,7 @@ fn pass_token_through_cancellations(runtime: &Runtime, random: &mut Random, roun
                 fds.insert(1, PollFd::new(&ends.0, PollFlags::IN));
                 assert_eq!(poll(&mut fds, None).unwrap(), 1);
                 assert!(!fds[1].revents().is_empty());
-                // Another fiber may have been faster.
+                // Another fiber may have removed the token already.
                 if rustix::io::read(&ends.0, &mut [0; 1]).is_ok() {
                     taken.fetch_add(1, SeqCst);
                     (&ends.1).write_all(b"t").unwrap();
@@ -91,7 +91,7 @@ fn polls_that_are_cancelled_at_any_moment_lose_no_event_and_leave_no_registratio
             let before = settled();
             pass_token_through_cancellations(&runtime, &mut Random::new(seed), rounds);
             let after = settled();
-            // The other worker may have created its own meanwhile: an epoll instance with an alarm.
+            // Meanwhile the other worker may have created its own descriptors: an epoll instance and an alarm.
             assert!(after.0 <= before.0 + 2 && after.1 <= before.1 + 4, "{before:?} before, {after:?} after");
         }
     }

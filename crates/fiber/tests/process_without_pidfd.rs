@@ -1,4 +1,5 @@
-//! Processes for which the kernel gives no descriptor, because it refuses them or the process has left no record.
+//! Tests of processes for which the kernel provides no descriptor: the kernel refuses the call, or the process has ended and left
+//! no zombie.
 
 #[path = "support/refused.rs"]
 mod refused;
@@ -33,14 +34,14 @@ fn a_process_without_a_descriptor_is_waited_for_and_the_wait_is_cancelled() {
 #[test]
 fn processes_start_while_their_ends_are_ignored() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the dispositions are the kernel's own, and no handler runs.
+    // SAFETY: `SIG_IGN` is a valid disposition, which installs no handler.
     let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     for _ in 0..50 {
-        // Some have ended before their start returns. None leaves a status.
+        // Some of the processes end before `spawn` returns. None leaves a status.
         let waited = runtime.spawn(|| process::spawn(&mut Command::new("true")).unwrap().wait());
         assert_eq!(waited.join().unwrap().unwrap_err().raw_os_error(), Some(libc::ECHILD));
     }
-    // SAFETY: the disposition was the one of this process before, and is no handler.
+    // SAFETY: restores this process's former disposition, which is not a handler.
     unsafe { libc::signal(libc::SIGCHLD, before) };
 }

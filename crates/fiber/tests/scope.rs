@@ -1,4 +1,4 @@
-//! Tests of scopes: fibers that borrow, and every way in which a scope ends.
+//! Tests of scopes: fibers that borrow, and every way in which a scope can end.
 
 #[path = "support/modes.rs"]
 mod modes;

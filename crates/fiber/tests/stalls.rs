@@ -1,4 +1,5 @@
-//! Reports of stalled workers: the function that keeps the worker is named in time, and nothing of the program is disturbed.
+//! Tests of the reports of stalled workers: a report names the function that keeps the worker busy, and comes in time. It
+//! disturbs neither the program's signal handlers nor its system calls.
 
 use std::hint::black_box;
 use std::io::Read;
@@ -15,7 +16,7 @@ const TASK: &str = "MILLSTREAM_FIBER_TASK";
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a task in a child process, since signals are the whole process's.
+/// Runs a task in a child process, because the actions of signals belong to the whole process.
 fn child(task: &str) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "the_child", "--nocapture"]).env(TASK, task).output().unwrap()
@@ -26,7 +27,7 @@ fn succeeds(task: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// The child's side. In the parent, this test does nothing.
+/// The part that runs in the child. In the parent, this test does nothing.
 #[test]
 fn the_child() {
     match std::env::var(TASK).as_deref() {
@@ -68,7 +69,8 @@ fn runtime_with(options: Options) -> (Runtime, Stalls) {
     (Runtime::start(options).unwrap(), stalls)
 }
 
-/// Computes until `is_over`, without a call: the worker is in this very function.
+/// Computes until `is_over` returns `true`. The inner loop makes no calls, so the innermost frame is usually that of this
+/// function.
 #[inline(never)]
 fn grind(is_over: impl Fn(u64) -> bool) -> u64 {
     let mut sum = 1_u64;
@@ -87,7 +89,8 @@ fn keeps_its_worker(time: Duration) -> Instant {
     began
 }
 
-/// A busy machine may run the watch late, and the first report of a program reads the names of all functions.
+/// Keeps its worker busy until there are this many reports. The limit is long, because a busy machine may run the watch late, and
+/// the first report of a program reads the names of all functions.
 #[inline(never)]
 fn keeps_its_worker_until_reported(stalls: &Stalls, reports: usize) {
     let began = Instant::now();
@@ -108,7 +111,7 @@ fn action() -> libc::sighandler_t {
     }
 }
 
-/// Whether the machine kept the worker from running for as long as it is waited for.
+/// Returns whether the report has no backtrace because the machine was too busy to run the worker in time.
 fn did_not_run(stall: &Stall) -> bool {
     matches!(stall.backtrace, Err(NoBacktrace::NoAnswer | NoBacktrace::Left))
 }
@@ -137,7 +140,7 @@ fn computes() {
     delays.sort_unstable();
     println!("named after {delays:?}");
     assert!(delays.len() > TURNS / 2, "{delays:?}");
-    // A busy machine runs the watch late.
+    // The limit is generous, because a busy machine runs the watch late.
     assert!(delays[delays.len() / 2] < Duration::from_millis(150), "{delays:?}");
     assert_eq!(action(), libc::SIG_DFL, "the signal is the program's again");
 }
@@ -190,7 +193,7 @@ fn blocks_the_signal() {
         change(libc::SIG_UNBLOCK);
     });
     blocker.join().unwrap();
-    // The late signal does no harm, and the next question has its own answer.
+    // The late signal does no harm, and the next report has the right backtrace.
     let theirs = Arc::clone(&stalls);
     runtime.spawn(move || keeps_its_worker_until_reported(&theirs, 2)).join().unwrap();
     let stalls = mem::take(&mut *stalls.lock().unwrap());
@@ -287,7 +290,7 @@ fn many() {
     for stall in stalls.iter().filter(|stall| !did_not_run(stall)) {
         let names = functions(&stall.backtrace);
         let is_in = |function: &str| names.iter().any(|name| name.ends_with(function));
-        // The last moment of a turn is outside of the function.
+        // At the very end of a turn, the fiber may be outside of the function.
         let others = ["mills", "weighs"].into_iter().filter(|&name| name != stall.fiber);
         assert!(others.into_iter().all(|other| !is_in(&format!("::{other}"))), "{stall:?} {names:?}");
     }

@@ -1,5 +1,5 @@
-//! Runs random fibers under preemption: threads are preempted at any instruction, even in the middle of a switch, and
-//! every frame of every fiber checks its canary. `MILLSTREAM_STRESS=N` runs N times as long.
+//! Runs random fibers while the kernel preempts their threads at any instruction, even in the middle of a switch. Every frame of
+//! every fiber checks its canary. `MILLSTREAM_STRESS=N` makes the tests N times as long.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -29,7 +29,7 @@ struct World {
     waits: AtomicU64,
 }
 
-/// One wait of a random kind.
+/// Makes one wait of a random kind.
 fn wait(world: &World, random: &mut Random) {
     world.waits.fetch_add(1, Relaxed);
     match random.below(12) {
@@ -79,7 +79,7 @@ fn wait(world: &World, random: &mut Random) {
     }
 }
 
-/// Descends to `depth` frames, and waits in each on the way down and up.
+/// Calls itself to the given depth, and waits in each frame on the way down and on the way up.
 fn descend(world: &World, random: &mut Random, depth: u64) -> f64 {
     let canary = random.next();
     let frame = black_box([canary; 12]);
@@ -94,7 +94,7 @@ fn descend(world: &World, random: &mut Random, depth: u64) -> f64 {
     below + 1.0
 }
 
-/// Passes numbers through as many variables as there are registers, some frames deep. Calls `pause` in each step.
+/// Computes with as many variables as there are registers, over several frames. Calls `pause` in each step.
 #[inline(never)]
 fn mix(seed: u64, depth: u64, steps: u64, pause: &impl Fn()) -> (u64, f64) {
     let mut words: [u64; 12] = std::array::from_fn(|index| seed.rotate_left(index as u32 * 5));

@@ -1,4 +1,4 @@
-//! Tests of mutexes, events, channels and blocking calls, between fibers, between threads, and across both.
+//! Tests of mutexes, events, channels and blocking calls: between fibers, between threads, and between a fiber and a thread.
 
 #[path = "support/modes.rs"]
 mod modes;
@@ -170,7 +170,7 @@ fn receivers_and_senders_of_a_channel_have_their_turns_in_order() {
     let runtime = Runtime::start(Options::new(Threads::One).on_report(|_| {})).unwrap();
     let fiber = runtime.spawn(|| {
         let ((sender, receiver), started) = (channel(1), Arc::new(AtomicUsize::new(0)));
-        // On the one worker, a fiber that has started runs until it waits.
+        // There is one worker, so a fiber that has started runs until it waits.
         let wait_for = |fibers| {
             while started.load(SeqCst) < fibers {
                 yield_now();
@@ -216,7 +216,7 @@ struct Hostile {
 
 impl Drop for Hostile {
     fn drop(&mut self) {
-        // Takes the channel's lock.
+        // Cloning the sender locks the channel.
         drop(self.channel.clone());
         let drops = self.drops.fetch_add(1, SeqCst);
         if self.panics {

@@ -16,7 +16,7 @@ use millstream_fiber::{
 };
 use modes::under_each;
 
-/// Keeps the worker for `time`.
+/// Keeps the worker busy for `time`.
 fn spin(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -36,7 +36,7 @@ fn a_stalled_worker_is_reported_once_with_the_fibers_name() {
     let hog = Builder::new().name("hog").spawn_on(&runtime, || spin(Duration::from_millis(60))).unwrap();
     hog.join().unwrap();
     runtime.spawn(|| (0..1000).for_each(|_| yield_now())).join().unwrap();
-    // Another fiber may be reported as well if its worker was preempted for long.
+    // If a worker was preempted for long, another fiber may have been reported as well.
     let mut reports = reports.lock().unwrap().clone();
     reports.retain(|report| matches!(report, Report::Stalled { fiber, .. } if fiber == "hog"));
     let [Report::Stalled { since, .. }] = &reports[..] else { panic!("{reports:?}") };
@@ -44,7 +44,7 @@ fn a_stalled_worker_is_reported_once_with_the_fibers_name() {
     assert!(reports[0].to_string().starts_with("fiber `hog` has kept worker "));
 }
 
-/// Panics, as a user's hook may; the runtime contains the panic.
+/// Panics, as a user's report function may. The runtime catches the panic.
 fn panic_in_the_hook() {
     std::panic::resume_unwind(Box::new("hook"));
 }
@@ -141,7 +141,7 @@ fn dumps_may_be_taken_while_fibers_come_and_go() {
 
 static ENDED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-/// Records its own end, and uses other locals in its destructor.
+/// Its destructor records the drop, and uses other locals.
 struct Noted(&'static str);
 
 impl Drop for Noted {
@@ -232,7 +232,7 @@ fn extreme_options_are_clamped_to_their_limits() {
     let runtime = Runtime::start(options.max_blocking_threads(0).max_fibers(usize::MAX).stall(Duration::MAX)).unwrap();
     match runtime.spawn(|| millstream_fiber::blocking(|| 3)).join() {
         Ok(three) => assert_eq!((three, runtime.stacks().guard_bytes), (3, 1 << 20)),
-        // A machine may refuse to reserve this much.
+        // A machine may refuse to reserve so much address space.
         Err(error) => assert!(error.to_string().contains("address space"), "{error}"),
     }
 }
@@ -240,7 +240,7 @@ fn extreme_options_are_clamped_to_their_limits() {
 #[test]
 fn fibers_without_a_stack_end_with_the_reason() {
     if Guards::best() == Guards::Marks {
-        // The only limit here is address space, and a test should not take that much of it.
+        // With marks, the only limit is address space, and a test should not use so much of it.
         let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse::<usize>().unwrap();
         let room = limit.saturating_sub(8192) / 2;
         if room > 100_000 {
@@ -275,7 +275,7 @@ fn fibers_without_a_stack_end_with_the_reason() {
                 "{error}"
             );
         }
-        // The stacks are reused.
+        // A stack is free again, so another fiber can start.
         assert_eq!(runtime.spawn(|| 4).join().unwrap(), 4);
     }
 }

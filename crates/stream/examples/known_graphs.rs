@@ -1,12 +1,13 @@
-//! Runs eight graphs that fork and join in four systems, and prints which of them run, hang, grow or are refused.
+//! Runs eight graphs that fork and join, each in four systems. For each system, prints whether the graph runs, hangs, grows or is
+//! refused.
 //!
 //! - **pipes**: `tee` into two named pipes, a command for each branch, and `paste`;
-//! - **itertools.tee**: generators of Python, whose memory is measured for a short and a long input;
+//! - **itertools.tee**: Python's generators; their memory is measured for a short and a long input;
 //! - **channels**: bounded channels of the standard library, with a thread for each branch;
 //! - **millstream**: this crate.
 //!
-//! Each trial has a time limit, and a system that is not installed is left out. The verdicts are true of this input only:
-//! pipes and channels that are large enough for an input do not hang on it.
+//! Each trial has a time limit. A system that is not installed is left out. The verdicts apply to this input only: with a shorter
+//! input, which fits into the pipes or channels, the same graph would not hang.
 //!
 //! `cargo run --release -p millstream-stream --example known_graphs`
 
@@ -20,7 +21,7 @@ use millstream_stream::{Error, Program, Stream};
 
 /// The number of values of the source.
 const VALUES: u64 = 200_000;
-/// The number of values that a channel holds.
+/// The capacity of a channel, in values.
 const CHANNEL: usize = 1024;
 /// The time after which a trial counts as hanging, in seconds.
 const LIMIT: u64 = 5;
@@ -28,13 +29,13 @@ const LIMIT: u64 = 5;
 type Branches<T> = [T; 2];
 type Values = Box<dyn Iterator<Item = u64>>;
 
-/// A graph whose two branches are zipped, as each system writes them.
+/// A graph in which two branches are zipped, written for each system.
 struct Known {
     name: &'static str,
-    /// The number of such forks in a row.
+    /// The number of times that the fork and its join are repeated in a chain.
     links: usize,
     shell: Branches<&'static str>,
-    /// Expressions of the iterator `x`.
+    /// Expressions in Python; `x` is the iterator.
     python: Branches<&'static str>,
     channels: Branches<fn(Values) -> Values>,
     stream: fn(&Stream<u64>) -> Branches<Stream<u64>>,
@@ -133,7 +134,7 @@ fn trial(program: &str, arguments: &[&str], folder: &std::path::Path) -> Result<
         .map_err(|_| "-")?;
     match output.status.code() {
         Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        // `timeout` ended the program, or had to kill it.
+        // These are the exit codes if `timeout` has ended or killed the program.
         Some(124 | 137) | None => Err("hangs"),
         Some(126 | 127) => Err("-"),
         Some(_) => Err("fails"),
@@ -188,7 +189,7 @@ print('grows' if peak({large}) > 1000000 + peak({large} // 20) else 'runs')
 fn link(x: Receiver<u64>, [first, second]: Branches<fn(Values) -> Values>) -> Receiver<u64> {
     let ((a, from_a), (b, from_b)) = (sync_channel(CHANNEL), sync_channel(CHANNEL));
     thread::spawn(move || {
-        // A branch that has ended takes no more values; the other one continues.
+        // A branch that has ended accepts no more values; the other branch continues.
         for value in x {
             let [to_a, to_b] = [a.send(value), b.send(value)];
             if to_a.is_err() && to_b.is_err() {
@@ -210,7 +211,7 @@ fn link(x: Receiver<u64>, [first, second]: Branches<fn(Values) -> Values>) -> Re
 fn channels(graph: &Known) -> &'static str {
     let (done, ended) = channel();
     let (branches, links) = (graph.channels, graph.links);
-    // A trial that hangs leaves its threads behind until the program ends.
+    // If a trial hangs, its threads exist until the program ends.
     thread::spawn(move || {
         let (to, mut x) = sync_channel(CHANNEL);
         thread::spawn(move || (0..VALUES).try_for_each(|value| to.send(value)));

@@ -1,4 +1,4 @@
-//! Measures the executor beside hand-written loops and command-line tools.
+//! Measures the executor, and compares it with hand-written loops and command-line tools.
 //!
 //! | part | ours | peer |
 //! | --- | --- | --- |
@@ -32,7 +32,7 @@ const RUNS: usize = 7;
 const VALUES: u64 = 10_000_000;
 /// The number of lines in a file.
 const LINES: u64 = 2_000_000;
-/// The number of bytes that are spilled, and the sizes of the values.
+/// The number of bytes to spill, and the sizes of the values.
 const SPILLED: u64 = 256 << 20;
 const SIZES: [usize; 3] = [64, 512, 4096];
 
@@ -51,7 +51,7 @@ fn main() -> Outcome<()> {
             fused(VALUES);
             Ok(())
         }
-        // Few values and one side, for a profiler that counts instructions.
+        // Runs one side with few values, for a profiler that counts instructions.
         ["ours", values] => {
             black_box(ours(values.parse()?));
             Ok(())
@@ -117,7 +117,7 @@ fn alternate(mut first: impl FnMut(), mut second: impl FnMut()) -> [Duration; 2]
     })
 }
 
-/// Returns the odd numbers among scaled ones.
+/// Returns a chain that scales numbers and keeps the odd results.
 fn odd(values: u64) -> Chain<impl Fused<Value = u64>> {
     let x = Program::new().iter("x", 0..values);
     x.map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 7).filter(|n| n % 2 == 1)
@@ -187,7 +187,7 @@ fn fork(values: u64) -> u64 {
     summed(&x.skip(1).zip_with(&x, |next, this| next - this))
 }
 
-/// Does the same for the values of a filter.
+/// Sums the differences of neighbours among the values that pass a filter.
 fn filtered(values: u64) -> u64 {
     let x = Program::new().iter("x", 0..values).share().filter(|n| n % 4 != 0);
     summed(&x.skip(1).zip_with(&x, |next, this| next - this))
@@ -199,7 +199,7 @@ fn held(values: u64) -> u64 {
     summed(&x.filter(|n| n % 4 == 0).hold(&x, 0).zip_with(&x, |held, this| this - held))
 }
 
-/// Sums the values of a filter, merged with the same values two positions later.
+/// Merges the values that pass a filter with the same values two positions later, and sums them.
 fn merged(values: u64) -> u64 {
     let x = Program::new().iter("x", 0..values).share().filter(|n| n % 4 != 0);
     summed(&x.skip(2).merge(&x))
@@ -291,7 +291,7 @@ fn files() -> Outcome<()> {
     Ok(())
 }
 
-/// Spills the values of a stream until their sum is known.
+/// Spills the values of a stream while their sum is computed.
 fn spilled(values: u64, size: usize, folder: &Path) {
     let mut read = 0;
     let x = Program::new().read("x", move |value: &mut Vec<u8>| -> Result<bool, std::convert::Infallible> {
@@ -301,7 +301,7 @@ fn spilled(values: u64, size: usize, folder: &Path) {
         Ok(read <= values)
     });
     let x = x.share();
-    // The sum comes at the end, and all values wait for it.
+    // The sum has its value at the end of the stream, and all values wait for it.
     let sum = x.reduce(0, |sum, value| *sum += value.len());
     let pair = sum.zip(&x.spill(folder)).run().expect("a spill has bounds").values().next();
     assert_eq!(pair.expect("one").expect("it runs"), (values as usize * size, vec![0; size]));

@@ -1,8 +1,8 @@
 //! Joins two paths of one stream, first at the same pace and then at different paces.
 //!
 //! - A program whose paths keep pace is accepted, and each queue gets the room it needs.
-//! - A program whose paths drift apart is refused before it reads anything; the refusal says how fast they drift.
-//! - With a buffer that program runs. It fails at the value that the refusal predicted, and the error names the buffer.
+//! - A program whose paths drift apart is refused before it reads anything. The refusal says how many values will have to wait.
+//! - With a buffer, the second program runs. It fails at the value that the refusal predicted, and the error names the buffer.
 //!
 //! `cargo run --example pace`
 

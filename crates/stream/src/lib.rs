@@ -31,9 +31,9 @@
 //! # Ok::<(), millstream_stream::Error>(())
 //! ```
 //!
-//! A stream with one reader is a [`Chain`]: the compiler makes one loop of its source and its operators, as fast as a
-//! hand-written one. [`Chain::share`] turns it into a [`Stream`], which several operators may read. Every fork is
-//! therefore visible in the program.
+//! A stream with one reader is a [`Chain`]: the compiler makes one loop of its source and its operators, which is as fast as a
+//! hand-written loop. [`Chain::share`] turns it into a [`Stream`], which several operators may read. Every fork is therefore
+//! visible in the program.
 //!
 //! | I want | look at |
 //! | --- | --- |
@@ -66,7 +66,7 @@ pub use check::CheckError;
 pub use fuse::Fused;
 pub use run::{Part, Report, RunError, Running, Stored, Values};
 
-/// Tests the example of the crate's README.
+/// Runs the example of the crate's README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}

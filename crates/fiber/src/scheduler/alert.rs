@@ -1,10 +1,12 @@
 //! How long an idle worker looks for work before it sleeps.
 //!
-//! A sleep costs the worker a round trip into the kernel, and its waker a system call. Looking for work costs less if work
-//! comes within that time, and is wasted otherwise. The rule is competitive: a worker looks for no longer than a sleep
-//! costs. Once that cost is known, a wait therefore costs at most twice as much as with foresight. The worker takes the
-//! shortest of its recent sleeps as the cost, since such a sleep ended almost as it began. It looks only while its sleeps
-//! are that short: each longer sleep halves the time for which it looks, down to none.
+//! A sleep costs the worker a round trip into the kernel, and its waker a system call. If work comes soon, it is cheaper to spin
+//! and check for work; if not, the spinning is wasted. The rule is competitive: a worker spins for no longer than a sleep costs.
+//! A wait therefore costs at most twice as much as if the worker knew in advance when work comes.
+//!
+//! The worker measures the cost of a sleep: it is the length of the shortest recent sleep, since that sleep was ended almost as
+//! soon as it began. The worker spins only while its sleeps are about that short. Each longer sleep halves the time for which it
+//! spins, down to none.
 //!
 //! Source of the idea: A. Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor",
 //! 1991.
@@ -13,20 +15,19 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// The most that a sleep can cost: a virtual machine whose idle cores halt takes about 50 µs to wake one. A longer sleep
-/// took long because no work came.
+/// The maximum cost of a sleep: a virtual machine takes about 50 µs to wake a halted core. If a sleep lasts longer, no work came.
 const MAX_COST: Duration = Duration::from_micros(50);
 
 /// The number of pause instructions between two checks.
 const PAUSES: u32 = 8;
 
-/// After this many checks, the worker lets other threads run, in case it shares its core.
+/// The number of checks after which the worker yields its thread, in case another thread needs its core.
 const LOOKS_A_YIELD: u32 = 16;
 
-/// Each sleep increases the known cost by one part in this many, since the machine may have become slower.
+/// Each sleep increases the known cost by the fraction `1 / GROWS_BY`, because the machine may have become slower.
 const GROWS_BY: u32 = 16;
 
-/// A sleep of at most this many times its cost was not worth it.
+/// A sleep that lasts at most this many times its cost is short: spinning would have been cheaper.
 const SHORT: u32 = 2;
 
 /// See the [module](self).
@@ -34,7 +35,7 @@ const SHORT: u32 = 2;
 pub(super) struct Alert {
     /// The known cost of a sleep.
     cost: Cell<Duration>,
-    /// The time for which the worker looks for work before it sleeps.
+    /// The time for which the worker spins and checks for work before it sleeps.
     look: Cell<Duration>,
 }
 
@@ -43,7 +44,7 @@ impl Alert {
         Alert { cost: Cell::new(MAX_COST), look: Cell::new(Duration::ZERO) }
     }
 
-    /// Looks for work, and returns whether there is some, or the next timer is due.
+    /// Spins and checks for work. Returns `true` if there is work or the next timer is due.
     pub(super) fn look(&self, due: Option<Instant>, has_work: impl Fn() -> bool) -> bool {
         let most = self.look.get();
         if most.is_zero() {
@@ -69,7 +70,7 @@ impl Alert {
         has_work()
     }
 
-    /// Learns from a sleep that has taken this long.
+    /// Adjusts the cost and the spinning time after a sleep that lasted `took`.
     pub(super) fn slept(&self, took: Duration) {
         let known = self.cost.get();
         // If the wake-up comes just before the sleep, the sleep costs next to nothing. One such sleep proves little, so it at

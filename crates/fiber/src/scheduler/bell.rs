@@ -1,10 +1,10 @@
-//! The bell of a worker, which ends its sleep wherever it sleeps.
+//! The bell of a worker. A ring ends the worker's sleep, in the poller or on the event count.
 //!
-//! A worker whose fibers wait for descriptors sleeps in the kernel's poller, and any other one on its event count. A ring
-//! increments the count; if the worker sleeps in the poller, or is about to, it also sounds an *alarm*, a descriptor that
-//! the poller watches. No ring is lost between the count and the alarm. The worker sets a flag before it sleeps in the
-//! poller, and then compares the count with its snapshot; a ring increments the count, and then reads the flag. A fence on
-//! each side puts these four accesses into one order, in which at least one side sees the other's write.
+//! A worker whose fibers wait for descriptors sleeps in its poller; any other worker sleeps on its event count. A ring increments
+//! the count. If the worker sleeps in the poller, or is about to, the ring also sounds an *alarm*: a descriptor that the poller
+//! watches. No ring is lost between the count and the alarm. The worker sets a flag before it sleeps in the poller, and then
+//! compares the count with its snapshot; a ring increments the count, and then reads the flag. A fence on each side puts these
+//! four accesses into one order, in which at least one side sees the other's write.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::primitive::{
     fence,
 };
 
-/// Something that ends a sleep in the poller, at once or as soon as it begins.
+/// Ends a sleep in the poller. If the sleep has not begun yet, it ends as soon as it begins.
 pub(crate) trait Alarm {
     /// Ends the sleep. Callable by any thread.
     fn sound(&self);
@@ -35,7 +35,7 @@ impl<A: Alarm> Bell<A> {
         Bell { rings: EventCount::new(), in_poller: AtomicBool::new(false), alarm }
     }
 
-    /// Ends the worker's sleep, or the next one that begins with an earlier snapshot.
+    /// Ends the worker's sleep. If the worker is awake, ends its next sleep with a snapshot from before this call.
     pub(crate) fn ring(&self) {
         self.rings.increment();
         // Pairs with the fence in `sleep_in_poller`.

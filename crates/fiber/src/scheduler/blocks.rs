@@ -1,8 +1,8 @@
 //! The memory of control blocks, which later fibers reuse, and the list of all live fibers.
 //!
-//! A worker takes the block that it used last, as it does with stacks. Blocks move between workers and this pool in
-//! batches. A block never moves in memory while the pool lives, so the list of all blocks is also the list of all fibers: a
-//! fiber enters and leaves it with its first and last reference, and takes no lock.
+//! A worker reuses the block that it freed last, as it does with stacks. Blocks pass between workers and this pool in batches. As
+//! long as the pool exists, a block stays at its address, so the list of all blocks is also the list of all fibers. A block is
+//! part of the second list from its fiber's first reference to the last one, and neither change needs a lock.
 //!
 //! A handle may outlive its runtime. The pool therefore lives until the runtime has ended and all blocks are returned.
 
@@ -39,15 +39,16 @@ struct State {
     is_closed: bool,
 }
 
-/// The memory of some blocks. It is not a `Box`, which would claim unique access, because references lead into it.
+/// The memory of some blocks. This is not a `Box`, because a `Box` claims unique access, and there are references into the
+/// memory.
 struct Chunk(NonNull<[Block]>);
 
 /// An empty block.
 pub(super) struct Idle(NonNull<Block>);
 
-// SAFETY: the memory belongs to the pool; the counts in it are atomic, and only holders of a reference use the rest.
+// SAFETY: the memory belongs to the pool. The counts in it are atomic, and only holders of a reference use the other fields.
 unsafe impl Send for Chunk {}
-// SAFETY: an empty block belongs to its holder alone.
+// SAFETY: only the owner of an `Idle` uses its empty block.
 unsafe impl Send for Idle {}
 
 impl Idle {
@@ -75,11 +76,11 @@ impl Pool {
     }
 
     fn blocks(&self) -> &Blocks {
-        // SAFETY: the blocks live until the pool is closed, and longer.
+        // SAFETY: the blocks are not freed before this pool has been dropped.
         unsafe { self.blocks.as_ref() }
     }
 
-    /// Takes an empty block.
+    /// Returns an empty block, which the caller now owns.
     pub(super) fn take(&self) -> Idle {
         let mut state = self.blocks().state.lock();
         state.refill(self.blocks);
@@ -114,18 +115,19 @@ impl Drop for Pool {
 }
 
 impl Blocks {
-    /// Takes back empty blocks.
+    /// Returns empty blocks to the pool.
     ///
     /// # Safety
     /// The blocks come from this pool, are empty, and belong to the caller alone.
     pub(super) unsafe fn give_back(blocks: NonNull<Self>, empty: impl IntoIterator<Item = NonNull<Block>>) {
-        // SAFETY: the caller's blocks are not returned yet, so the pool lives.
+        // SAFETY: the caller's blocks are not returned yet, so the pool still exists.
         let mut state = unsafe { blocks.as_ref() }.state.lock();
         state.idle.extend(empty.into_iter().map(Idle));
         let is_over = state.is_over();
         drop(state);
         if is_over {
-            // SAFETY: as in `Pool::drop`; only the caller that returns the last block finds that all are returned.
+            // SAFETY: the pool is closed and all blocks are returned, so no pointer to it is left. Only the caller that returns
+            // the last block gets here.
             drop(unsafe { Box::from_raw(blocks.as_ptr()) });
         }
     }
@@ -161,7 +163,7 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: the chunk was made from this box, and its blocks are empty and returned.
+        // SAFETY: the memory came from a box, and all of its blocks are empty and returned.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -173,7 +175,7 @@ pub(super) struct BlockCache {
 }
 
 impl BlockCache {
-    /// Takes the block that was put back last, or one from the pool.
+    /// Returns the block that was freed last, or a block of the pool.
     pub(super) fn take(&mut self, pool: &Pool) -> Idle {
         self.idle.pop().unwrap_or_else(|| self.fetch(pool))
     }
@@ -187,7 +189,7 @@ impl BlockCache {
         self.idle.pop().expect("there are idle blocks now")
     }
 
-    /// Keeps an empty block of this pool. When there are too many, the coldest go to the pool.
+    /// Stores an empty block of `pool`. If there are too many, those that were freed first are returned to the pool.
     pub(super) fn put(&mut self, block: NonNull<Block>, pool: &Pool) {
         self.idle.push(Idle(block));
         if self.idle.len() > MAX_KEPT {

@@ -1,4 +1,4 @@
-//! A fiber's control block: a part that any thread may touch, and a part for its worker alone.
+//! A fiber's control block. Any thread may use one part of it; only the fiber's worker may use the other part.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::{self, NonNull};
@@ -37,13 +37,13 @@ pub(crate) trait Work: Send {
     /// Runs or drops the user's function and stores the result.
     ///
     /// # Safety
-    /// It is called once, and not after [`discard`](Self::discard).
+    /// Called at most once, and not after [`discard`](Self::discard).
     unsafe fn run(&self, start: Start);
 
     /// Drops the user's function, which never runs.
     ///
     /// # Safety
-    /// As for [`run`](Self::run).
+    /// Called at most once, and not after [`run`](Self::run).
     unsafe fn discard(&self);
 }
 
@@ -60,8 +60,9 @@ pub(crate) type Carrier = Coroutine<(), Leave, (), Stack>;
 
 /// A fiber.
 ///
-/// The order of the fields minimises the cache lines that a turn touches: if there are many fibers, the next turn finds none of
-/// the lines in the caches. A yield touches two: the line of the reference count and the carrier, and the line of the flags.
+/// The order of the fields minimises the number of cache lines that a turn uses: if there are many fibers, none of the lines is
+/// still in the caches at the fiber's next turn. A yield uses two lines: that of the reference count and the carrier, and that of
+/// the flags.
 #[repr(C)]
 pub(crate) struct Core {
     own: Own,
@@ -69,27 +70,27 @@ pub(crate) struct Core {
     pub(crate) id: u64,
     pub(crate) wait: WaitState,
     cancelled: AtomicBool,
-    /// Whether a dump asks for the fiber's backtrace.
+    /// Whether a dump requests the fiber's backtrace.
     is_asked_for_trace: AtomicBool,
     /// Set by `unpark`, consumed by `park`.
     pub(crate) permit: AtomicBool,
     /// How the fiber waits for descriptors.
     pub(crate) io: IoModel,
     pub(super) link: AtomicPtr<Core>,
-    /// The worker; set when the fiber starts. It lives as long as the fiber's [block](super::blocks).
+    /// The worker's post; set when the fiber starts. The post exists at least as long as the fiber's [block](super::blocks).
     home: stdatomic::AtomicPtr<Post>,
     pub(crate) state: StateRecord,
     pub(crate) joiner: Joiner,
-    /// The function and its result, which live as long as the fiber.
+    /// The function and its result; valid as long as the fiber.
     work: NonNull<dyn Work>,
-    /// One more than the number of the work unit that the fiber serves, or 0. Only reports read it, so relaxed is enough.
+    /// The number of the work unit that the fiber serves, plus 1; 0 if there is none. Relaxed, because only reports read it.
     unit: AtomicU64,
     pub(crate) name: Option<Arc<str>>,
-    /// The worker, if it serves this fiber alone.
+    /// The worker's post, if the worker serves this fiber alone.
     sole: Option<Arc<Post>>,
 }
 
-/// The part that only the fiber itself and its worker use, both on the worker's thread.
+/// The part of a fiber that only the fiber itself and its worker use. Both run on the worker's thread.
 #[repr(C)]
 pub(crate) struct Own {
     /// Set from the start of the fiber to its end. The worker borrows it mutably while the fiber runs, so the fiber
@@ -97,20 +98,19 @@ pub(crate) struct Own {
     pub(super) carrier: UnsafeCell<Option<Carrier>>,
     /// Suspends the fiber when the fiber calls it; set when the fiber starts.
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
-    /// The place on its stack where it was when it last left its worker.
+    /// The fiber's stack pointer when the fiber last left its worker.
     pub(super) left_at: Cell<*const u8>,
     /// The number of masks that keep a cancellation from unwinding the fiber.
     pub(crate) masks: Cell<u32>,
-    /// Whether the last wait ended only because of a dump. The next one may then continue it.
+    /// Whether the last wait ended only because of a dump. The next wait may then be its continuation.
     pub(crate) was_traced: Cell<bool>,
     pub(crate) locals: Locals,
 }
 
-// SAFETY: all fields but `own` are `Send` and `Sync`. `own` is reached through `Core::own` alone, whose caller runs on
-// the fiber's worker, so no two threads use it; before the start and after the end it is empty, so any thread may drop
-// it.
+// SAFETY: all fields but `own` are `Send` and `Sync`. `own` is accessible only through `Core::own`, whose caller runs on the
+// fiber's worker, so no two threads use it. Before the start and after the end it is empty, so any thread may drop it.
 unsafe impl Send for Core {}
-// SAFETY: as for `Send`: the shared part is `Sync`, and the rest belongs to one thread.
+// SAFETY: as for `Send`: the shared fields are `Sync`, and `own` is used by one thread.
 unsafe impl Sync for Core {}
 
 impl Core {
@@ -163,7 +163,7 @@ impl Core {
 
     /// Binds the fiber to the worker that starts it.
     pub(super) fn settle(&self, post: &Arc<Post>) {
-        // Relaxed: only a thread that finds the fiber asleep reads it, and the fiber publishes it as it falls asleep.
+        // Relaxed: only a thread that finds the fiber asleep reads this field, and the fiber publishes it when it falls asleep.
         self.home.store(Arc::as_ptr(post).cast_mut(), Relaxed);
     }
 
@@ -183,13 +183,13 @@ impl Core {
         if !self.wait.wake() {
             return;
         }
-        // SAFETY: the fiber waits, and a waiting fiber owns a reference to itself. The call that finds it asleep takes
-        // over that reference.
+        // SAFETY: a waiting fiber owns a reference to itself. This call has found the fiber asleep, so it takes over that
+        // reference.
         let fiber = unsafe { CoreRef::from_raw(self) };
         let home = self.home();
         if let Some(fiber) = Local::offer(home, fiber) {
-            // SAFETY: a fiber that waits has started, and its worker lives as long as the fiber's block, to which the
-            // caller has a reference.
+            // SAFETY: a fiber that waits has started, so `home` is set. The post exists as long as the fiber's block, to which
+            // the caller has a reference.
             unsafe { &*home }.inbox.send(fiber);
         }
     }
@@ -201,26 +201,26 @@ impl Core {
     }
 
     pub(crate) fn cancel(&self) {
-        // Release: the fiber sees everything the canceller wrote before. The wake-up follows, so it ends the wait of a
-        // fiber that checked the flag too early.
+        // Release: the fiber sees everything the canceller wrote before. The wake-up comes after the store: if the fiber has
+        // checked the flag before the store, the wake-up ends its wait.
         self.cancelled.store(true, Release);
         self.end_wait();
     }
 
-    /// Asks the fiber for its backtrace, which it takes at the end of its wait.
+    /// Requests the fiber's backtrace and wakes the fiber, which then captures it.
     pub(crate) fn ask_for_trace(&self) {
-        // Relaxed: the wake-up publishes it to the fiber.
+        // Relaxed: the wake-up publishes the mark to the fiber.
         self.is_asked_for_trace.store(true, Relaxed);
         self.end_wait();
     }
 
-    /// Returns whether a dump asks for the fiber's backtrace, and clears that mark. Relaxed, because the backtrace itself is
+    /// Returns whether a dump requests the fiber's backtrace, and clears the mark. Relaxed, because the backtrace itself is
     /// passed under a lock.
     pub(crate) fn take_ask_for_trace(&self) -> bool {
         self.is_asked_for_trace.load(Relaxed) && self.is_asked_for_trace.swap(false, Relaxed)
     }
 
-    /// Notes the work unit that the fiber serves.
+    /// Sets the work unit that the fiber serves.
     pub(crate) fn set_unit(&self, unit: Option<u64>) {
         self.unit.store(unit.map_or(0, |unit| unit.saturating_add(1)), Relaxed);
     }
@@ -238,7 +238,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // SAFETY: the work is a leaked box, which nothing uses after the fiber.
+        // SAFETY: the work is a leaked box that the fiber owns.
         drop(unsafe { Box::from_raw(self.work.as_ptr()) });
     }
 }

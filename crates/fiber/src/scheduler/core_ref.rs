@@ -1,8 +1,8 @@
 //! References to control blocks, counted in the block.
 //!
-//! A fiber begins with two references, that of its queue and that of its handle, so a spawn need not change the count. The
-//! reference of the queue passes to the worker that runs the fiber, to the fiber while it waits, and to the queue into which
-//! a wake-up puts it.
+//! A fiber begins with two references, one for its queue and one for its handle, so a spawn need not change the count. The
+//! queue's reference moves with the fiber: to the worker that runs the fiber, to the fiber itself while it waits, and to the
+//! queue into which a wake-up puts the fiber.
 
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, offset_of};
@@ -19,7 +19,7 @@ use crate::primitive::{
     fence,
 };
 
-/// The memory of a control block. It serves no other purpose as long as its [`Blocks`] live, so any thread may read its count
+/// The memory of a control block. It is used for nothing else as long as its [`Blocks`] exist, so any thread may read its count
 /// at any time.
 #[repr(C, align(64))]
 pub(super) struct Block {
@@ -39,7 +39,7 @@ impl Block {
     /// # Safety
     /// The block is empty, and belongs to the caller alone.
     pub(super) unsafe fn fill(block: NonNull<Self>, core: Core) -> [CoreRef; 2] {
-        // SAFETY: the block is mapped; its content belongs to the caller.
+        // SAFETY: the block is allocated; its content belongs to the caller.
         let this = unsafe { block.as_ref() };
         // SAFETY: without a reference, no other thread reads the content.
         unsafe { (*this.core.get()).write(core) };
@@ -50,7 +50,7 @@ impl Block {
 
     /// Returns a reference to the fiber in the block, if there is one.
     pub(super) fn get(block: NonNull<Self>) -> Option<CoreRef> {
-        // SAFETY: the caller's blocks live.
+        // SAFETY: the caller keeps the blocks alive.
         let references = unsafe { &block.as_ref().references };
         let more = |count: usize| (count > 0).then(|| count + 1);
         // Acquire pairs with the release in `fill`: a thread that adds a reference sees the fiber.
@@ -71,7 +71,7 @@ unsafe impl Sync for CoreRef {}
 impl CoreRef {
     #[inline]
     pub(crate) fn as_ptr(this: &Self) -> *const Core {
-        // SAFETY: the block is alive; the pointer keeps its right to the whole block.
+        // SAFETY: the block is alive. The pointer's provenance still covers the whole block.
         unsafe { (&raw const (*this.block.as_ptr()).core).cast::<Core>() }
     }
 
@@ -82,13 +82,13 @@ impl CoreRef {
     }
 
     /// # Safety
-    /// The pointer is from [`into_raw`](Self::into_raw), and its reference passes to the result; or from
-    /// [`as_ptr`](Self::as_ptr), and the result is not dropped.
+    /// The pointer comes from [`into_raw`](Self::into_raw), and its reference passes to the result. A pointer from
+    /// [`as_ptr`](Self::as_ptr) is also allowed if the result is never dropped.
     #[inline]
     pub(crate) unsafe fn from_raw(core: *const Core) -> Self {
         // The pointer may come from a reference to the fiber, whose provenance does not cover the rest of the block.
         let block = std::ptr::with_exposed_provenance_mut(core.addr() - offset_of!(Block, core));
-        // SAFETY: the pointer leads into a block, whose address is not zero.
+        // SAFETY: the pointer points into a block, so the block's address is not zero.
         CoreRef { block: unsafe { NonNull::new_unchecked(block) } }
     }
 
@@ -102,16 +102,16 @@ impl CoreRef {
         unsafe { this.block.as_ref() }.references.load(Relaxed)
     }
 
-    /// Empties the block, whose last reference is gone, and returns it to its worker or its pool.
+    /// Destroys the fiber in a block whose last reference is gone, and returns the block to its worker or its pool.
     #[cold]
     #[inline(never)]
     fn empty(block: NonNull<Block>) {
         // SAFETY: the block is alive until it is returned.
         let this = unsafe { block.as_ref() };
-        // SAFETY: there is no reference left, so this thread has the content to itself.
+        // SAFETY: there is no reference left, so only this thread uses the content.
         unsafe { (*this.core.get()).assume_init_drop() };
         if !Local::keep_block(this.blocks, block) {
-            // SAFETY: the pool lives until all of its blocks are returned.
+            // SAFETY: the pool exists until all of its blocks are returned.
             unsafe { Blocks::give_back(this.blocks, [block]) };
         }
     }
@@ -120,9 +120,8 @@ impl CoreRef {
 impl Clone for CoreRef {
     #[inline]
     fn clone(&self) -> Self {
-        // Relaxed: the caller has a reference, so the fiber is there. Even references that are forgotten would take
-        // centuries to overflow a count of 64 bits.
-        // SAFETY: this is a reference.
+        // Relaxed: the caller has a reference, so the fiber exists. Even if references are leaked, a count of 64 bits takes
+        // centuries to overflow. SAFETY: this is a reference.
         let count = unsafe { self.block.as_ref() }.references.fetch_add(1, Relaxed);
         debug_assert!(count > 0, "a reference is copied while it lives");
         CoreRef { block: self.block }
@@ -134,7 +133,8 @@ impl Drop for CoreRef {
     fn drop(&mut self) {
         // SAFETY: this is a reference.
         let references = unsafe { &self.block.as_ref().references };
-        // Release pairs with the acquire of the thread that drops the last reference: all uses come before its end.
+        // Release pairs with the acquire of the thread that drops the last reference: all uses of the fiber happen before it is
+        // destroyed.
         if references.fetch_sub(1, Release) == 1 {
             fence(Acquire);
             Self::empty(self.block);

@@ -1,9 +1,9 @@
 //! The end of a runtime: its owner cancels every fiber and waits until none is left.
 //!
 //! The owner announces the end and cancels the fibers that it finds. A fiber that is spawned meanwhile must not be missed. A
-//! thread outside the workers therefore checks for the end with a fence after each spawn: either it sees the end, or the
-//! owner finds the fiber. A worker checks without a fence, which would cost more than the rest of the spawn. It may miss the
-//! end, so it checks again with a fence before it sleeps, and then cancels all fibers once more.
+//! thread outside the workers therefore checks for the end with a fence after each spawn: either the thread sees the end, or the
+//! owner finds the fiber. A worker checks without a fence, because a fence would more than double the cost of a spawn. It may
+//! miss the end, so it checks again with a fence before it sleeps. If it then sees the end, it cancels all fibers once more.
 
 use crate::primitive::{
     AtomicBool,
@@ -29,7 +29,8 @@ impl End {
 
     /// Returns whether the end has begun. `false` means that the owner will find all fibers that the caller has spawned.
     pub(crate) fn has_begun(&self) -> bool {
-        // Pairs with the fence in `begin`. The load is part of a total order as well; see `Shared::has_ended`.
+        // Pairs with the fence in `begin`. The load must be sequentially consistent for another reason as well; see
+        // `Shared::has_ended`.
         fence(SeqCst);
         self.0.load(SeqCst)
     }

@@ -13,10 +13,10 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// Enters a worker before its last search for work.
+    /// Adds a worker to the list, before the worker's last search for work.
     ///
-    /// The count is relaxed: the worker next locks the mutex of each queue that it checks. A spawner that adds to such
-    /// a queue later sees the count, because it locks the same mutex later and reads the count afterwards.
+    /// The count is relaxed: the worker next locks the mutex of each queue that it checks. A spawner that adds a fiber to such a
+    /// queue after that check sees the count, because it locks the same mutex and then reads the count.
     pub(super) fn enter(&self, worker: usize) {
         let mut workers = self.workers.lock();
         workers.push(worker);
@@ -30,7 +30,7 @@ impl Idle {
         self.count.store(workers.len(), Relaxed);
     }
 
-    /// Removes a worker, which the caller must wake.
+    /// Removes a worker from the list and returns it. The caller must wake it.
     pub(super) fn pop(&self) -> Option<usize> {
         if self.count.load(Relaxed) == 0 {
             return None;

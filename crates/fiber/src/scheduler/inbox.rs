@@ -1,8 +1,8 @@
 //! The inbox of a worker: fibers that other threads made ready, and the bell that ends the worker's sleep.
 //!
-//! The inbox is a stack. Any thread pushes to it; only the worker empties it, all at once, by one exchange. This rules
-//! out the ABA problem, and the reversed stack is the order of arrival. The links are stored in the fibers: a fiber is
-//! in at most one inbox, because each wait has one wake-up that puts the fiber there.
+//! The inbox is a stack. Any thread may push to it; only the worker empties it, all at once, by one exchange. There is thus no
+//! ABA problem, and the worker reverses the stack to get the order of arrival. The links are stored in the fibers: a fiber is in
+//! at most one inbox, because only one of the wake-ups of a wait puts the fiber into an inbox.
 //!
 //! Source of the idea: R. K. Treiber, "Systems Programming: Coping with Parallelism", 1986.
 
@@ -22,13 +22,13 @@ pub(crate) trait Linked: Sized {
     /// Returns the link, which only the inbox writes.
     fn link(&self) -> &AtomicPtr<Self>;
 
-    /// Turns a reference into a pointer, which owns it from then on.
+    /// Turns a reference into a pointer, which then owns the reference.
     fn into_raw(this: Self::Ref) -> *const Self;
 
     /// Turns a pointer back into the reference.
     ///
     /// # Safety
-    /// The pointer is from [`into_raw`](Self::into_raw), and its reference passes to the result.
+    /// The pointer comes from [`into_raw`](Self::into_raw), and its reference passes to the result.
     unsafe fn from_raw(this: *const Self) -> Self::Ref;
 }
 
@@ -36,7 +36,7 @@ pub(crate) trait Linked: Sized {
 #[derive(Debug)]
 pub(crate) struct Inbox<T, A> {
     newest: AtomicPtr<T>,
-    /// Rung after an arrival. The receiver takes a snapshot, then looks into the inbox, and then waits with the
+    /// Rung after an arrival. The receiver takes a snapshot of the bell, then checks the inbox, and then sleeps with the
     /// snapshot.
     pub(crate) bell: Bell<A>,
 }
@@ -48,8 +48,8 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
 
     /// Adds an item, and wakes the receiver if it sleeps. The item must be in no inbox.
     ///
-    /// Only a sender that finds the inbox empty rings the bell. Otherwise the receiver has not yet taken an earlier
-    /// item, whose sender wakes it. Lock-free.
+    /// Only a sender that finds the inbox empty rings the bell. If there is an earlier item that the receiver has not taken yet,
+    /// that item's sender rings. Lock-free.
     pub(crate) fn send(&self, item: T::Ref) {
         if self.push(item) {
             self.bell.ring();
@@ -61,7 +61,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
         let item = T::into_raw(item).cast_mut();
         let mut newest = self.newest.load(Relaxed);
         loop {
-            // SAFETY: the pointer is from `into_raw`, and its reference is the inbox's until the receiver takes it.
+            // SAFETY: the pointer comes from `into_raw`, and the inbox owns its reference until the receiver takes the item.
             unsafe { (*item).link().store(newest, Relaxed) };
             // Release pairs with the receiver's acquire: it sees the link and everything written before the push.
             match self.newest.compare_exchange_weak(newest, item, Release, Relaxed) {
@@ -87,7 +87,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
         let mut item = self.newest.swap(ptr::null_mut(), Acquire);
         let mut oldest: *mut T = ptr::null_mut();
         while !item.is_null() {
-            // SAFETY: the exchange made the whole chain the receiver's; each item holds a reference of its own.
+            // SAFETY: since the exchange, the whole chain belongs to the receiver, with a reference to each item.
             let link = unsafe { (*item).link() };
             let older = link.load(Relaxed);
             link.store(oldest, Relaxed);
@@ -96,7 +96,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
         }
         while !oldest.is_null() {
             let item = oldest;
-            // SAFETY: the chain is the receiver's; the link is read before the item is passed on.
+            // SAFETY: the chain belongs to the receiver; the link is read before the item is passed on.
             oldest = unsafe { (*item).link() }.load(Relaxed);
             // SAFETY: the pointer came from `into_raw` in `push`.
             each(unsafe { T::from_raw(item) });
@@ -106,7 +106,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
 
 impl<T, A> Drop for Inbox<T, A> {
     fn drop(&mut self) {
-        // A worker exits when all fibers have ended, and a fiber that has ended is in no inbox.
+        // A worker exits only after all fibers have ended, and a fiber that has ended is in no inbox.
         debug_assert!(self.newest.load(Relaxed).is_null());
     }
 }

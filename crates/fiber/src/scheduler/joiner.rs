@@ -1,15 +1,17 @@
 //! The joiner of a fiber: the fiber or thread that waits for its end.
 //!
-//! A fiber's result has one owner, so there is at most one joiner at a time, and a word holds it:
+//! A fiber's result has one owner, so there is at most one joiner at a time. It is stored in one word:
 //!
 //! | value | meaning |
 //! | --- | --- |
 //! | 0 | The fiber has not ended, and has no joiner. |
-//! | an address | This fiber or thread waits. For a thread, the word owns a reference; a fiber lives until the word no longer holds it. |
-//! | an address, pinned | The same, and another thread reads the joiner, which cannot leave meanwhile. |
+//! | an address | The fiber or thread at this address waits. For a thread, the word owns a reference. A fiber stays alive without
+//! one as long as it is in the word. |
+//! | an address, pinned | The same, but another thread is using the joiner, so the joiner cannot leave now. |
 //! | `ENDED` | The fiber has ended. |
 //!
-//! The words also lead from a fiber to those that wait for it, directly and through others, which is how a cycle is found.
+//! By following the words from a fiber, all fibers that wait for it are found, directly and through others. This is how a cycle
+//! of joins is detected.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -31,7 +33,7 @@ const PINNED: usize = 4;
 const _: () =
     assert!(align_of::<Core>() > PINNED && align_of::<ThreadWaiter>() > PINNED, "the marks fit beside addresses");
 
-/// The number of attempts to change a pinned word before the thread lets others run.
+/// The number of attempts to change a pinned word after which a thread yields to other threads.
 const SPINS: u32 = 64;
 
 /// The maximum number of fibers followed in search of a cycle of joins.
@@ -65,8 +67,9 @@ impl Joiner {
     }
 
     fn enter_word(&self, word: usize) -> bool {
-        // Release pairs with the acquire in `change`, acquire on failure with the release in `end`. Sequentially consistent
-        // for the search of cycles: the last fiber of a cycle to enter finds the entries of all others.
+        // Release pairs with the acquire in `change`; on failure, acquire pairs with the release in `end`. The exchange is
+        // sequentially consistent because of the search for cycles: the fiber that is the last of a cycle to enter must find the
+        // entries of all others.
         self.0.compare_exchange(0, word, SeqCst, Acquire).is_ok()
     }
 
@@ -80,7 +83,8 @@ impl Joiner {
 
     /// Marks the end and wakes the joiner. Release: the joiner sees everything the fiber wrote.
     pub(crate) fn end(&self) {
-        // The joiner is pinned first, because it may leave as soon as it sees the end.
+        // The joiner is pinned before the end is stored: it may leave as soon as it sees the end, but must still exist for the
+        // wake-up.
         let pinned = self.change(|word| if word == 0 { ENDED } else { word | PINNED }, |_| true);
         if pinned == 0 {
             return;
@@ -94,7 +98,7 @@ impl Joiner {
         // SAFETY: the joiner is a fiber, and stays while it is pinned.
         let fiber = ManuallyDrop::new(unsafe { CoreRef::from_raw(core_of(word)) });
         if Local::is_home_of(&fiber) {
-            // The joiner cannot run, and thus not leave, before this worker does something else.
+            // The joiner runs on this worker, so it cannot leave before this function has returned.
             self.0.store(ENDED, Release);
             fiber.end_wait();
         } else {
@@ -104,7 +108,7 @@ impl Joiner {
         }
     }
 
-    /// Changes the word as soon as it is not pinned, if `may` allows, and returns the former value.
+    /// Waits until the word is not pinned and changes it, if `may` returns `true` for its value. Returns the former value.
     fn change(&self, to: impl Fn(usize) -> usize, may: impl Fn(usize) -> bool) -> usize {
         let mut word = self.0.load(Acquire);
         let mut tries = 0u32;
@@ -116,7 +120,7 @@ impl Joiner {
                     Err(found) => word = found,
                 }
             } else {
-                // A pin lasts for a few instructions, unless its thread loses its processor.
+                // A pin lasts for a few instructions, unless the kernel preempts its thread.
                 tries = tries.wrapping_add(1);
                 if tries.is_multiple_of(SPINS) {
                     std::thread::yield_now();
@@ -129,11 +133,11 @@ impl Joiner {
         word
     }
 
-    /// Returns the fiber that waits, which cannot leave before [`unpin`](Self::unpin).
+    /// Returns the waiting fiber and pins it: it cannot leave before [`unpin`](Self::unpin).
     fn pin(&self) -> Option<&Core> {
         let is_fiber = |word: usize| word & (ENDED | THREAD) == 0 && word != 0;
         let word = self.change(|word| word | PINNED, is_fiber);
-        // SAFETY: the joiner is a fiber that stays while it is pinned; the caller unpins it.
+        // SAFETY: the joiner is a fiber, which stays until the caller unpins it.
         is_fiber(word).then(|| unsafe { &*core_of(word) })
     }
 
@@ -142,7 +146,7 @@ impl Joiner {
     }
 }
 
-/// Locked during a search: two searches around one cycle would each wait for the other's pins.
+/// Locked during a search, because two searches along the same cycle could each wait for a pin of the other.
 #[cfg(not(loom))]
 static SEARCH: Mutex<()> = Mutex::new(());
 #[cfg(loom)]
@@ -160,8 +164,8 @@ pub(crate) fn is_in_cycle(fiber: &Core, target: &Core) -> bool {
     if word == 0 || word & THREAD != 0 {
         return false;
     }
-    // The entries of the others come before this fiber's in the total order of sequentially consistent accesses, and hence
-    // before this fence: the loads below see them all.
+    // If this fiber is the last of its cycle to enter, the other entries come before its own in the total order of sequentially
+    // consistent accesses. They also come before this fence, so the loads below see them all.
     fence(SeqCst);
     let _alone = SEARCH.lock();
     let mut at = fiber;
@@ -173,10 +177,10 @@ pub(crate) fn is_in_cycle(fiber: &Core, target: &Core) -> bool {
             break;
         }
         if std::ptr::eq(next, at) {
-            // This fiber waits for itself, and finds that out in its own search.
+            // `next` waits for itself, and its own search will find that.
             break;
         }
-        // `next` is pinned and waits for `at`, so it neither ends nor leaves until the one behind it is pinned as well.
+        // `next` is pinned and waits for `at`, so it neither ends nor leaves until the fiber behind it is pinned as well.
         let Some(behind) = next.joiner.pin() else { break };
         at.joiner.unpin();
         (at, next) = (next, behind);
@@ -189,9 +193,9 @@ fn core_of(word: usize) -> *const Core {
     std::ptr::with_exposed_provenance(word & !(THREAD | PINNED))
 }
 
-/// Returns the reference in a word that holds a thread.
+/// Returns the thread in a word, with the word's reference; `None` if the word has no thread.
 fn thread_of(word: usize) -> Option<Arc<ThreadWaiter>> {
     let thread = std::ptr::with_exposed_provenance(word & !(THREAD | PINNED));
-    // SAFETY: the word's reference passes to the caller, which has taken the word out.
+    // SAFETY: the caller has removed the word from the joiner, so the word's reference passes to the caller.
     (word & THREAD != 0).then(|| unsafe { Arc::from_raw(thread) })
 }

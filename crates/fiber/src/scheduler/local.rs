@@ -1,4 +1,4 @@
-//! A worker as its own thread sees it, and access from a fiber to its worker.
+//! The part of a worker that only its own thread uses. A fiber reaches its worker through this module.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -30,17 +30,17 @@ loom::thread_local! {
     static LOCAL: Cell<*const Local> = Cell::new(ptr::null());
 }
 
-/// How many numbers a worker takes for its fibers at once.
+/// The number of fiber numbers that a worker reserves at once.
 const NUMBERS_AT_ONCE: u64 = 64;
 
-/// Takes the numbers of this many fibers, which no other fiber of the process has; the first is 1.
+/// Reserves `count` numbers for fibers. No other fiber of the process gets them. The first number of all is 1.
 pub(super) fn take_numbers(count: u64) -> Range<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let first = NEXT.fetch_add(count, Relaxed);
     first..first + count
 }
 
-/// The worker's state that no other thread touches.
+/// The state of a worker that only its own thread uses.
 pub(crate) struct Local {
     pub(crate) shared: Arc<Shared>,
     pub(super) post: Arc<Post>,
@@ -110,8 +110,8 @@ impl Local {
         if current.is_null() {
             return None;
         }
-        // SAFETY: the pointer is from a reference that the worker holds while the fiber runs or waits; the copy made here
-        // is never dropped.
+        // SAFETY: the pointer comes from a reference that exists while the fiber runs or waits. The copy made here is never
+        // dropped.
         let fiber = ManuallyDrop::new(unsafe { CoreRef::from_raw(current) });
         Some(act(local, &fiber))
     }
@@ -155,8 +155,8 @@ impl Local {
         }
     }
 
-    /// Returns the fiber that runs on this thread, and the setting that raises its stack. Async-signal-safe; the pointer
-    /// is valid until the handler returns.
+    /// Returns the fiber that runs on this thread, and the advice on how to enlarge its stack. Async-signal-safe; the pointer is
+    /// valid until the handler returns.
     pub(crate) fn current_for_signal() -> Option<(*const Core, &'static str)> {
         let local = Self::on_this_thread()?;
         let current = local.current.get();
@@ -193,7 +193,7 @@ impl Local {
         self.poller.borrow().as_ref().map(Poller::turn)
     }
 
-    /// Leaves the fiber that runs; returns when its worker resumes it.
+    /// Suspends the running fiber. Returns when its worker resumes the fiber.
     #[inline]
     pub(crate) fn leave(fiber: &Core, how: Leave) {
         let here = 0_u8;
@@ -201,7 +201,7 @@ impl Local {
         let own = unsafe { fiber.own() };
         own.left_at.set(&raw const here);
         let yielder = own.yielder.get();
-        // SAFETY: the yielder was set when the fiber started and lies at the top of its stack, which this call runs on.
+        // SAFETY: the yielder was set when the fiber started. It is on the fiber's stack, on which this code runs.
         unsafe { (*yielder).suspend(how) };
     }
 }

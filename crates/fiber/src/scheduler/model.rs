@@ -1,7 +1,8 @@
-//! Models of a fiber's life apart from its waits: its control block, its joiner, its slot before it starts, and its end.
+//! Models of everything in a fiber's life except its waits: its control block, its joiner, its slot before it starts, and its
+//! end.
 //!
-//! Each fiber has a probe, which every use reads and which the end of the control block writes. A use after that end, or
-//! before the fiber exists, is therefore a race that loom reports.
+//! Each fiber has a probe. Every use of the fiber reads the probe, and the destruction of its control block writes it. If a use
+//! could come after the destruction, or before the fiber exists, loom reports a race.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -53,13 +54,13 @@ fn fiber(pool: &Pool, id: u64) -> [CoreRef; 2] {
     pool.take().fill(core(id))
 }
 
-/// Reads what the fiber has written, as each holder of a reference may.
+/// Reads the probe, as any holder of a reference may.
 fn look(fiber: &Core) {
     // SAFETY: the probe only reads.
     unsafe { fiber.work().run(Start::Run) };
 }
 
-/// Writes, as a running fiber does.
+/// Writes to the probe, as the running fiber may.
 fn write(fiber: &Core) {
     // SAFETY: the probe only writes.
     unsafe { fiber.work().discard() };
@@ -105,7 +106,7 @@ fn the_last_of_two_references_ends_the_fiber_after_the_other() {
     });
 }
 
-/// Waits for the end of `target` as a fiber of another worker.
+/// Waits for the end of `target`, in the role of a fiber of another worker.
 fn join(fiber: &CoreRef, target: &Core, post: &Post) {
     if !target.joiner.enter(fiber) {
         return;
@@ -208,7 +209,7 @@ fn a_thread_that_joins_sees_the_end_and_what_came_before() {
     });
 }
 
-/// A fiber's join and the end of the other on one worker, while another thread ends the wait by `disturb`.
+/// One fiber joins another fiber of the same worker, which ends, while another thread interrupts the wait by `disturb`.
 fn join_on_the_same_worker(disturb: impl Fn(&Core) + Copy + Sync + Send + 'static) {
     explore(3, move || {
         let shared = Arc::new(Shared::new(Options::new(Threads::One)));
@@ -226,7 +227,7 @@ fn join_on_the_same_worker(disturb: impl Fn(&Core) + Copy + Sync + Send + 'stati
                 // SAFETY: the fiber does not wait, so nothing has taken the reference.
                 drop(unsafe { CoreRef::from_raw(own) });
             }
-            // The worker turns to the other fiber.
+            // The worker runs the other fiber to its end.
             write(&ending);
             ending.joiner.end();
             drop(ending);
@@ -261,10 +262,10 @@ fn a_join_on_the_same_worker_ends_once_while_another_thread_lets_go_of_the_joine
     join_on_the_same_worker(look);
 }
 
-/// Enters `fiber` as the joiner of `target`, and looks for a cycle.
+/// Enters `fiber` as the joiner of `target`, and searches for a cycle.
 fn close_cycle(fiber: &CoreRef, target: &CoreRef) -> bool {
     assert!(target.joiner.enter(fiber));
-    // Loom models sequentially consistent accesses as weaker ones; the fence makes up for that.
+    // Loom treats sequentially consistent accesses as acquire and release; the fence compensates for that.
     fence(SeqCst);
     is_in_cycle(fiber, target)
 }
@@ -290,13 +291,13 @@ fn the_last_fiber_of_a_cycle_finds_it_while_others_leave() {
     });
 }
 
-/// Ends every fiber, for which none may be left pinned.
+/// Ends every fiber. This never returns if a joiner was left pinned.
 fn end_all(fibers: &[CoreRef]) {
     fibers.iter().for_each(|fiber| fiber.joiner.end());
     assert!(fibers.iter().all(|fiber| fiber.joiner.has_ended()));
 }
 
-/// The same as [`close_cycle`], as a fiber does that leaves if it has found one.
+/// Like [`close_cycle`], but if there is a cycle, `fiber` leaves, as a real fiber does.
 fn close_cycle_and_leave(fiber: &CoreRef, target: &CoreRef) -> bool {
     let is_found = close_cycle(fiber, target);
     if is_found {
@@ -339,7 +340,7 @@ fn a_search_ends_where_a_member_of_the_cycle_leaves() {
             let three = three.clone();
             thread::spawn(move || close_cycle_and_leave(&three, &to_one))
         };
-        // Whether it is found depends on the moment.
+        // Whether this call finds the cycle depends on the order of the threads.
         close_cycle_and_leave(&one, &to_two);
         cancelled.join().unwrap();
         third.join().unwrap();
@@ -376,11 +377,11 @@ fn a_sole_unstarted_fiber_starts_once_and_whole() {
     });
 }
 
-/// Spawns a fiber while the owner of the runtime announces its end. `ask` is the spawner's check for the end.
+/// Spawns a fiber while the owner of the runtime announces the end. `ask` is the check with which the spawner asks for the end.
 fn spawn_at_the_end(ask: impl Fn(&End, &Pool, &Core) + Sync + Send + 'static) {
     explore(3, move || {
         let (pool, end) = (Arc::new(Pool::new(&[])), Arc::new(End::new()));
-        // A worker's spawn takes a block that it has, without a lock.
+        // A worker has a spare block, so its spawn takes no lock.
         let block = pool.take();
         let owner = {
             let (pool, end) = (Arc::clone(&pool), Arc::clone(&end));

@@ -1,4 +1,4 @@
-//! A worker as other threads see it.
+//! The part of a worker that other threads use.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -13,7 +13,7 @@ use crate::primitive::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// The maximum number of unstarted fibers that a worker takes from another at once.
+/// The maximum number of unstarted fibers that a worker takes from another worker at once.
 pub(super) const MAX_STOLEN: usize = 32;
 
 /// A worker's queues, its bell, and its current fiber.
@@ -21,23 +21,22 @@ pub(crate) struct Post {
     pub(crate) index: usize,
     /// Fibers of this worker that other threads made ready.
     pub(super) inbox: Inbox<Core, EventFd>,
-    /// An unstarted fiber that one of this worker's fibers spawned while the worker had no other. It is older than those in
-    /// the queue. Only the worker adds it, and any worker may take it.
+    /// An unstarted fiber that one of this worker's fibers spawned while the worker had no other. It is older than the fibers in
+    /// the queue. Only this worker fills the slot, and any worker may empty it.
     sole_unstarted: AtomicPtr<Core>,
-    /// Further fibers that have not started; any worker may take them.
+    /// The other unstarted fibers of this worker; any worker may take them.
     unstarted: Mutex<VecDeque<CoreRef>>,
-    /// The length of `unstarted`, stored under its lock. A worker that switches between started fibers reads only this length:
-    /// the watch or a thief might hold the lock, and waiting for it could take a system call. Relaxed: a thread that has held
-    /// the lock since a change sees the change, and a worker takes the lock for its last search before it sleeps.
+    /// The length of `unstarted`, stored under its lock. A worker that switches between started fibers reads this length rather
+    /// than lock the queue: another thread might hold the lock, and waiting for it could take a system call. Relaxed: a worker
+    /// may see a change late, but it locks the queue for its last search before it sleeps, and then sees every earlier change.
     unstarted_count: AtomicUsize,
-    /// The number of fibers that have ended here but are not counted out of the runtime's live ones yet. Only the worker
-    /// changes it.
+    /// The number of fibers that have ended here, but that the runtime still counts as live. Only the worker changes it.
     pub(super) ended: AtomicUsize,
-    /// The running fiber, or 0.
+    /// The number of the running fiber, or 0.
     running: AtomicU64,
     /// The number of times the worker has resumed a fiber.
     turns: AtomicU64,
-    /// The number that the kernel gives the worker's thread.
+    /// The kernel's id of the worker's thread.
     thread: AtomicI32,
 }
 
@@ -69,8 +68,8 @@ impl Post {
         })
     }
 
-    /// Adds an unstarted fiber if there is no other, and returns it otherwise. Takes no lock, since only the worker calls it,
-    /// which will search for unstarted fibers itself.
+    /// Adds an unstarted fiber if there is no other, and returns it otherwise. Takes no lock, because only the worker itself
+    /// calls this, and it will search for unstarted fibers before it sleeps.
     pub(super) fn add_sole_unstarted(&self, fiber: CoreRef) -> Option<CoreRef> {
         if self.seems_to_have_unstarted() {
             return Some(fiber);
@@ -84,9 +83,10 @@ impl Post {
         if self.sole_unstarted.load(Relaxed).is_null() {
             return None;
         }
-        // Acquire pairs with the release in `add_sole_unstarted`. It is an exchange, because other threads may take the fiber.
+        // Acquire pairs with the release in `add_sole_unstarted`. This is an exchange, because another thread may take the fiber
+        // at the same time.
         let fiber = self.sole_unstarted.swap(ptr::null_mut(), Acquire);
-        // SAFETY: the pointer is from `into_raw`, and the exchange has taken its reference.
+        // SAFETY: the pointer comes from `into_raw`, and since the exchange this thread owns its reference.
         (!fiber.is_null()).then(|| unsafe { CoreRef::from_raw(fiber) })
     }
 
@@ -95,9 +95,9 @@ impl Post {
         self.take_sole_unstarted().or_else(further)
     }
 
-    /// Returns whether there are unstarted fibers. If the caller is in the idle list, it misses no fiber in the queue unless
-    /// the spawner sees the caller in the list, since both take the lock. It may miss a sole unstarted fiber, which the
-    /// worker of its spawner will start.
+    /// Returns whether there are unstarted fibers. If the caller is in the idle list and misses a fiber that is added to the
+    /// queue, the spawner sees the caller in the list, since both lock the queue. The caller may miss a sole unstarted fiber, but
+    /// then the worker of that fiber's spawner starts it.
     pub(super) fn has_unstarted(&self) -> bool {
         !self.sole_unstarted.load(Relaxed).is_null() || !self.unstarted.lock().is_empty()
     }
@@ -136,11 +136,11 @@ impl Post {
 
     /// Makes the calling thread the worker.
     pub(super) fn settle(&self) {
-        // SAFETY: asks for a number. Relaxed: one who sees a fiber of the worker too early sends no signal.
+        // SAFETY: the call takes no pointer. Relaxed: a thread that still reads 0 cannot send a signal, and reports that.
         self.thread.store(unsafe { libc::gettid() }, Relaxed);
     }
 
-    /// The worker's thread.
+    /// Returns the kernel's id of the worker's thread.
     pub(crate) fn thread(&self) -> libc::pid_t {
         self.thread.load(Relaxed)
     }
@@ -156,7 +156,7 @@ impl Post {
         self.running.store(0, Relaxed);
     }
 
-    /// Returns the running fiber, or 0, and the number of its turn.
+    /// Returns the number of the running fiber, or 0, and the number of its turn.
     pub(super) fn turn(&self) -> (u64, u64) {
         (self.running.load(Relaxed), self.turns.load(Relaxed))
     }

@@ -35,7 +35,7 @@ const WORKER_STACK_BYTES: usize = 256 * 1024;
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) pool: StackPool,
-    /// The workers; none if each fiber has its own.
+    /// The posts of the workers; empty if each fiber has its own worker.
     pub(super) posts: Box<[Arc<Post>]>,
     pub(super) idle: Idle,
     /// The fibers, with the memory of their control blocks.
@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     /// Incremented when the last fiber has ended.
     emptied: EventCount,
     pub(super) end: End,
-    /// The number of fibers so far that were spawned by other threads while no worker was idle.
+    /// Counts the fibers that threads outside the runtime have spawned while no worker was idle.
     next_post: AtomicUsize,
 }
 
@@ -92,7 +92,7 @@ impl Shared {
         Ok(threads)
     }
 
-    /// Spawns a fiber. The work is a leaked box, which is the fiber's from now on.
+    /// Spawns a fiber. `work` is a leaked box, which belongs to the fiber from now on.
     pub(crate) fn spawn(self: &Arc<Self>, traits: Traits, work: NonNull<dyn Work>) -> Result<CoreRef, SpawnError> {
         let local = Local::on_this_thread().filter(|local| !local.is_sole && Arc::ptr_eq(&local.shared, self));
         let is_admitted = match local {
@@ -100,9 +100,9 @@ impl Shared {
             None => self.admit(),
         };
         if !is_admitted {
-            // SAFETY: the work is a box that nothing else uses, and has not run.
+            // SAFETY: the work is a leaked box that nothing else uses.
             let work = unsafe { Box::from_raw(work.as_ptr()) };
-            // SAFETY: the box is this function's own now, and its work has not run.
+            // SAFETY: this function owns the box, and the work has not run.
             unsafe { work.discard() };
             return Err(SpawnError::TooMany { limit: self.options.max_fibers });
         }
@@ -113,7 +113,7 @@ impl Shared {
         };
         let sole = self.posts.is_empty().then(|| Arc::new(Post::new(0)));
         let [fiber, queued] = block.fill(Core::new(id, traits.name, io, sole, work));
-        // A worker checks again in `Local::see_end`.
+        // Only a worker may use the cheaper check, because it checks again in `Local::see_end`.
         if if local.is_some() { self.end.seems_begun() } else { self.end.has_begun() } {
             fiber.cancel();
         }
@@ -128,7 +128,7 @@ impl Shared {
     /// Counts a fiber in, unless there are too many.
     pub(super) fn admit(&self) -> bool {
         let limit = self.options.max_fibers;
-        // Sequentially consistent with the check in `has_ended`, like `end`; see `has_ended`.
+        // Sequentially consistent; see `has_ended`.
         let is_admitted = self.live.fetch_add(1, SeqCst) < limit || self.live() <= limit;
         if !is_admitted {
             self.leave(1);
@@ -138,8 +138,8 @@ impl Shared {
 
     /// Puts an unstarted fiber into the queue of the worker whose thread this is.
     fn place_near(&self, local: &Local, fiber: CoreRef) {
-        // A sole unstarted fiber waits until its spawner waits, and then finds warm caches. If the spawner
-        // continues to compute, the watch soon wakes another worker to take the fiber.
+        // A sole unstarted fiber starts on this worker as soon as its spawner waits, with warm caches. If the spawner continues
+        // to compute instead, the watch soon wakes another worker, which takes the fiber.
         if let Some(fiber) = local.post.add_sole_unstarted(fiber) {
             local.post.add_unstarted(fiber);
             self.wake_idle();
@@ -149,7 +149,7 @@ impl Shared {
     /// Puts an unstarted fiber into a worker's queue.
     fn place(&self, fiber: CoreRef) {
         let idle = self.idle.pop();
-        // Fibers that are spawned one after the other often talk to each other, which costs more between workers.
+        // Fibers that are spawned one after the other often communicate, which is cheaper on the same worker.
         let next = || self.next_post.fetch_add(1, Relaxed) / MAX_STOLEN % self.posts.len();
         let index = idle.unwrap_or_else(next);
         self.posts[index].add_unstarted(fiber);
@@ -170,8 +170,8 @@ impl Shared {
         started.map(drop).map_err(|error| {
             if let Some(fiber) = post.pop_unstarted() {
                 fiber.state.set_phase(Phase::Ended);
-                // SAFETY: no thread has started the fiber. The body is dropped here, before the spawner learns of the
-                // failure, rather than by whichever owner is last.
+                // SAFETY: no thread has started the fiber. The body is dropped here, so it is gone before the spawner gets the
+                // error.
                 unsafe { fiber.work().discard() };
             }
             self.leave(1);
@@ -186,7 +186,7 @@ impl Shared {
         }
     }
 
-    /// Counts out fibers that have ended.
+    /// Subtracts ended fibers from the number of live fibers.
     pub(super) fn leave(&self, fibers: usize) {
         if self.live.fetch_sub(fibers, SeqCst) == fibers {
             self.emptied.increment();
@@ -196,12 +196,11 @@ impl Shared {
         }
     }
 
-    /// Returns whether the runtime is closing and no fiber is left. By then only fibers can spawn fibers, so none
-    /// follows.
+    /// Returns whether the runtime is closing and no fiber is left. By then only fibers can spawn fibers, so none will follow.
     ///
-    /// The last fiber to leave stores `live` and reads `end`; `close` stores `end` and rings afterwards. In the
-    /// total order of these accesses, one of the two rings the bells after both stores. A worker that missed one of the
-    /// stores took its snapshot before that ring.
+    /// The worker that counts out the last fiber stores `live` and then reads `end`; `close` stores `end` and then rings the
+    /// bells. In the total order of these accesses, at least one of the two rings the bells after both stores. A worker that has
+    /// missed one of the stores took its snapshot before that ring, so it does not sleep on.
     pub(super) fn has_ended(&self) -> bool {
         self.end.has_begun() && self.live.load(SeqCst) == 0
     }
@@ -213,7 +212,7 @@ impl Shared {
         self.ring_all();
     }
 
-    /// Cancels all fibers that the caller knows to exist.
+    /// Cancels all fibers whose spawn happened before this call. Others may be missed.
     pub(crate) fn cancel_all(&self) {
         self.fibers.all().iter().for_each(|fiber| fiber.cancel());
     }
@@ -231,9 +230,9 @@ impl Shared {
     /// Returns the number of fibers that have been spawned and have not ended.
     pub(crate) fn live(&self) -> usize {
         let counted = self.live.load(SeqCst);
-        // A worker clears its count before it counts the fibers out, and the sum comes after the load above, so a fiber may be
-        // counted for a moment too long. A fiber may be missed if it is spawned during the call by a fiber that also ends
-        // during the call. Acquire pairs with the release in `Local::count_out`.
+        // The result may be too high for a moment: a worker clears its own count before it subtracts the fibers from `live`, and
+        // the sum is computed after `live` was loaded. The result may be too low only if, during the call, a fiber spawns another
+        // fiber and then ends. Acquire pairs with the release in `Local::count_out`.
         let ended: usize = self.posts.iter().map(|post| post.ended.load(Acquire)).sum();
         counted.saturating_sub(ended)
     }
@@ -250,7 +249,7 @@ impl Shared {
 }
 
 fn worker_thread(name: &str) -> thread::Builder {
-    // A thread's name ends at its first zero byte, so there must be none.
+    // A thread's name must not contain a zero byte.
     thread::Builder::new().name(name.replace('\0', "")).stack_size(WORKER_STACK_BYTES)
 }
 

@@ -1,4 +1,4 @@
-//! The state of a fiber, recorded for the dump with plain stores.
+//! The state of a fiber, recorded for dumps with relaxed stores.
 
 use std::panic::Location;
 use std::ptr;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::core_ref::CoreRef;
 
-/// A timer that has been set: its moment, and a number that distinguishes timers of the same moment.
+/// The key of a timer: its moment, and a number that distinguishes timers with the same moment.
 pub(crate) type TimerKey = (Instant, u64);
 
 /// A worker's timers. Setting or clearing one of `n` timers takes O(log n).
@@ -28,7 +28,7 @@ impl Timers {
         self.due.borrow_mut().remove(&key);
     }
 
-    /// Returns the next moment at which a fiber is due.
+    /// Returns the moment of the next timer.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due.borrow().first_key_value().map(|((at, _), _)| *at)
     }

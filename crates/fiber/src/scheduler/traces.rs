@@ -1,8 +1,8 @@
-//! Backtraces of fibers that wait: each fiber takes its own.
+//! Backtraces of waiting fibers. Each fiber captures its own.
 //!
-//! A program's own unwinder starts at the top of the stack that it runs on, so it cannot unwind a suspended stack from
-//! outside. A dump therefore marks the fibers and wakes each of them spuriously, which every wait allows for. A fiber sees
-//! the mark when it resumes, takes its backtrace, and its caller waits again.
+//! The unwinder of a program can only unwind the stack on which it runs, not that of a suspended fiber. A dump therefore marks
+//! the fibers and wakes each of them. A fiber that resumes and finds the mark captures its backtrace. To its caller, this is a
+//! spurious wake-up, so the caller waits again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,19 +19,19 @@ use crate::sync::{Event, Mutex};
 /// The backtraces of fibers, by their numbers. Equal ones are shared.
 pub(crate) type Found = FxHashMap<u64, Arc<Backtrace>>;
 
-/// The time between two checks for fibers that have ended without an answer.
+/// The time between two checks whether fibers have ended without an answer.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Collects the backtraces of fibers.
 #[derive(Default)]
 pub(crate) struct Traces {
-    /// Held by the fiber or thread that asks.
+    /// Locked by the fiber or thread that asks, so there is one question at a time.
     turn: Mutex<()>,
     question: Lock<Option<Question>>,
     is_answered: Event,
 }
 
-/// A question that not all fibers have answered yet.
+/// A request for the backtraces of some fibers, which not all of them have answered yet.
 #[derive(Default)]
 struct Question {
     awaited: usize,
@@ -53,7 +53,7 @@ impl Traces {
         let asked = Asked { traces: self, fibers };
         fibers.iter().for_each(|fiber| fiber.ask_for_trace());
         let end = deadline_after(limit);
-        // A fiber checks for a question just before it ends, and may miss this one.
+        // A fiber that is about to end may miss the mark.
         let ended = |fiber: &&CoreRef| fiber.joiner.has_ended() && fiber.take_ask_for_trace();
         while !self.is_answered.wait_timeout(LOOK) && end.is_none_or(|end| Instant::now() < end) {
             fibers.iter().filter(ended).for_each(|fiber| self.answer(fiber, None));
@@ -73,17 +73,17 @@ impl Traces {
             });
             asked.found.insert(fiber.id, shared);
         }
-        // A late answer to an earlier question counts as one to this question, which may then end one fiber too early.
+        // A late answer to an earlier question is counted here as well. This question may then end before its last answer.
         asked.awaited = asked.awaited.saturating_sub(1);
         if asked.awaited == 0 {
-            // The event is set under the lock, which the asker takes at the end of its question, so the next question does
-            // not see it.
+            // The event is set under the lock. The asker takes that lock to end its question, so the event cannot be set during
+            // the next question by mistake.
             self.is_answered.set();
         }
     }
 }
 
-/// An open question to fibers. It ends with the wait for their answers, even if the asker unwinds.
+/// An open question to fibers. It ends when this guard is dropped, even if the asker unwinds.
 struct Asked<'a> {
     traces: &'a Traces,
     fibers: &'a [CoreRef],

@@ -1,4 +1,4 @@
-//! The wait word, through which a fiber falls asleep and is woken.
+//! The wait word of a fiber: it records whether the fiber sleeps, and whether a wake-up is pending.
 //!
 //! | value | meaning |
 //! | --- | --- |
@@ -6,11 +6,12 @@
 //! | `WOKEN` | A wake-up came while the fiber was awake; its next wait returns at once. |
 //! | `ASLEEP` | The fiber waits, or is about to leave its worker in order to wait. |
 //!
-//! Exactly one thread finds `ASLEEP` when it wakes the fiber, and that thread puts the fiber into a queue. It may do so
-//! before the fiber has left its worker: the queue belongs to that worker, which checks it only after the fiber has
-//! left.
+//! Of the threads that wake a sleeping fiber, exactly one finds `ASLEEP`, and that thread puts the fiber into a queue. This may
+//! happen before the fiber has left its worker. It does no harm: the queue belongs to that worker, which checks the queue only
+//! after the fiber has left.
 //!
-//! A wake-up always sets the word, so that everything the waker wrote before is visible when the wait returns.
+//! A wake-up always writes the word, even if it is `WOKEN` already. Everything that the waker wrote before is therefore visible
+//! when the wait returns.
 
 use crate::primitive::{
     AtomicU32,
@@ -30,11 +31,11 @@ impl WaitState {
         WaitState(AtomicU32::new(AWAKE))
     }
 
-    /// Begins a wait. `false` means that a wake-up was pending, which this call consumed: the fiber must not wait.
-    /// After `true` the fiber leaves its worker, and calls [`end`](Self::end) when it is back.
+    /// Begins a wait. Returns `false` if a wake-up was pending: the call has consumed it, and the fiber must not wait. After
+    /// `true`, the fiber leaves its worker, and calls [`end`](Self::end) when it runs again.
     pub(crate) fn begin(&self) -> bool {
-        // Release pairs with the acquire in `wake`: a waker that finds the fiber asleep sees its worker. On failure,
-        // `end` acquires.
+        // Release pairs with the acquire in `wake`: a waker that finds the fiber asleep sees the fiber's worker. On failure,
+        // `end` does the acquire.
         match self.0.compare_exchange(AWAKE, ASLEEP, Release, Relaxed) {
             Ok(_) => true,
             Err(_) => {
@@ -44,13 +45,13 @@ impl WaitState {
         }
     }
 
-    /// Ends a wait, after the fiber is back. Consumes all wake-ups so far.
+    /// Ends a wait, after the fiber was resumed. Consumes all wake-ups so far.
     pub(crate) fn end(&self) {
         // Acquire pairs with the release of every wake-up that this exchange consumes.
         self.0.swap(AWAKE, Acquire);
     }
 
-    /// Wakes the fiber. Returns `true` if it sleeps; the caller, and no other thread, must then put it into its
+    /// Wakes the fiber. Returns `true` if it was asleep: the caller, and no other thread, must then put the fiber into its
     /// worker's queue.
     pub(crate) fn wake(&self) -> bool {
         // Release pairs with the fiber's acquire in `begin` and `end`; acquire with its release in `begin`.

@@ -1,4 +1,4 @@
-//! The watch: a thread that ticks while workers are busy and checks the fiber that each one runs.
+//! The watch: a thread that wakes up every 2 ms while workers are busy, and checks which fiber each worker runs.
 //!
 //! It keeps the runtime's coarse clock, reports a fiber that keeps its worker for too long, and wakes idle workers to
 //! take the unstarted fibers of busy ones. While all workers sleep, the watch sleeps too.
@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(2);
 /// The runtime's clock, and the number of workers that are awake.
 pub(crate) struct Clock {
     started: Instant,
-    /// Milliseconds since the start, as of the last tick; unused without a watch.
+    /// The milliseconds from the start to the last tick; unused if there is no watch.
     coarse_ms: AtomicU64,
     has_watch: bool,
     busy: AtomicUsize,
@@ -65,8 +65,8 @@ impl Clock {
             return;
         }
         self.tick();
-        // Sequentially consistent with the watch's check, which comes after its snapshot of the bell: either the watch
-        // sees this worker, or the ring after the increment ends its sleep.
+        // Sequentially consistent, like the watch's check of `busy`, which follows its snapshot of the bell. Either the watch
+        // sees the increment, or the ring below comes after the snapshot and ends the watch's sleep.
         if self.busy.fetch_add(1, SeqCst) == 0 {
             self.bell.increment();
         }
@@ -84,7 +84,7 @@ impl Clock {
     }
 }
 
-/// The turn in which the watch saw a worker, and the time of that sighting.
+/// The turn in which the watch found a worker, and the time when the watch first found the worker in this turn.
 struct Seen {
     turn: (u64, u64),
     since: Instant,
@@ -113,7 +113,8 @@ pub(super) fn watch(shared: &Arc<Shared>) {
     }
 }
 
-/// Wakes a worker to take unstarted fibers, and compares the turn of a worker with its turn at the last check.
+/// Wakes an idle worker if `post` has unstarted fibers. Reports the fiber that `post` runs, if it has run for too long in one
+/// turn.
 fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
     if post.seems_to_have_unstarted() {
         shared.wake_idle();
@@ -126,7 +127,7 @@ fn look(shared: &Shared, post: &Post, seen: &mut Option<Seen>) {
             let since = before.since.elapsed();
             if since >= shared.options.stall && !before.is_reported {
                 before.is_reported = true;
-                // The name comes first, since the fiber may end while its frames are collected.
+                // The name is looked up before the backtrace, because the fiber may end while the backtrace is captured.
                 let core = shared.fibers.get(fiber);
                 let unit = core.as_ref().and_then(|core| core.unit());
                 let label = core.map_or_else(|| format!("#{fiber}"), |core| core.label());

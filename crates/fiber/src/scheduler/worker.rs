@@ -19,23 +19,24 @@ use crate::io::Poller;
 use crate::overflow::SignalStack;
 use crate::stack::Stack;
 
-/// Once in this number of turns, an unstarted fiber goes before the ready ones, and timers are compared with the clock.
+/// Once in this number of turns, an unstarted fiber runs before the ready ones, and timers are compared with the clock.
 const FAIR_TURNS: u32 = 16;
 
-/// Once in this number of turns, a multiple of the above, the worker polls for descriptors that are ready. Each poll is a
-/// system call; a worker that runs out of ready fibers polls as it goes to sleep.
+/// Once in this number of turns, a multiple of `FAIR_TURNS`, the worker polls its descriptors while it has ready fibers. Each
+/// poll is a system call. A worker without ready fibers polls anyway, because it sleeps in the poller.
 const POLLER_TURNS: u32 = 64;
 
-/// The number of ready fibers below which each is likely to be in the caches still.
+/// With fewer ready fibers than this, each fiber's memory is probably still in the caches.
 const MANY_READY: usize = 16;
 
-/// The lines of a stack that are fetched ahead: those of the frames between a wait and its caller's caller.
+/// The number of a stack's cache lines that are fetched ahead. They contain the innermost frames, from the suspension to the
+/// caller's caller.
 const STACK_LINES: usize = 4;
 
 const LINE_BYTES: usize = 64;
 
-/// The number of ended fibers at which a worker counts them out of the runtime's live ones. A worker that is about to sleep
-/// counts them out at once.
+/// The number of ended fibers at which a worker subtracts them from the runtime's number of live fibers. A worker that is about
+/// to sleep subtracts them at once.
 const MAX_ENDED: usize = 64;
 
 /// Runs fibers until the runtime ends, or a single fiber if `is_sole`.
@@ -43,7 +44,7 @@ pub(super) fn work(shared: Arc<Shared>, post: Arc<Post>, is_sole: bool) {
     let _stack_for_signals = SignalStack::install();
     post.settle();
     let local = Local::new(shared, post, is_sole);
-    // A panic of the loop itself is a bug and would strand the suspended fibers.
+    // A panic of the loop itself is a bug, and the suspended fibers would never run again.
     let guard = AbortOnUnwind;
     local.install(|| local.serve());
     std::mem::forget(guard);
@@ -99,8 +100,8 @@ impl Local {
 
     /// Runs a fiber until it leaves.
     fn resume(&self, fiber: CoreRef) {
-        // SAFETY: this is the worker that started the fiber, or is about to: fibers come from its inbox, its ready
-        // queue and its timers, which hold its own, and from the queues of unstarted fibers.
+        // SAFETY: this is the worker that started the fiber, or is about to start it. Its inbox, its ready queue and its timers
+        // contain only fibers that it has started, and all other queues contain only unstarted fibers.
         let carrier = unsafe { fiber.own() }.carrier.get();
         // SAFETY: only this worker touches the carrier, and the fiber itself does not.
         let carrier = unsafe { &mut *carrier };
@@ -120,21 +121,23 @@ impl Local {
         self.current.set(std::ptr::null());
         match left {
             CoroutineResult::Yield(Leave::Yield) => self.ready.borrow_mut().push_back(fiber),
-            // The waiting fiber owns this reference, until a wake-up takes it over.
+            // The waiting fiber owns this reference until a wake-up takes the reference over.
             CoroutineResult::Yield(Leave::Wait) => std::mem::forget(fiber),
             CoroutineResult::Return(()) => self.end(fiber),
         }
     }
 
-    /// Has the processor fetch what the next turns need. Of many fibers, none is in the caches any more when its turn comes.
+    /// Prefetches the memory that the next turns need. If there are many fibers, a fiber's memory has left the caches by its next
+    /// turn.
     fn fetch_ahead(&self) {
         let ready = self.ready.borrow();
         if ready.len() < MANY_READY {
             return;
         }
-        // The fiber after the next one first, whose own lines tell where its stack is.
+        // Fetch the control block of the fiber after the next one; its stack pointer is needed in the next call. The stack of the
+        // next fiber is fetched below.
         fetch(CoreRef::as_ptr(&ready[1]).cast());
-        // SAFETY: a ready fiber is this worker's.
+        // SAFETY: all ready fibers of this queue belong to this worker.
         let stack = unsafe { ready[0].own() }.left_at.get();
         (0..STACK_LINES).for_each(|line| fetch(stack.wrapping_add(line * LINE_BYTES)));
     }
@@ -147,7 +150,7 @@ impl Local {
             Ok(stack) => stack,
             Err(error) => {
                 self.shared.report_not_started(fiber, &error);
-                // SAFETY: the fiber has not started, and does not.
+                // SAFETY: the fiber has not started and never will, so the work runs once.
                 contain(|| unsafe { fiber.work().run(Start::NoStack(error)) });
                 return None;
             }
@@ -167,16 +170,16 @@ impl Local {
         }))
     }
 
-    /// Ends a fiber that has returned: frees its stack and wakes its joiners.
+    /// Ends a fiber whose body has returned: releases its stack and wakes its joiner.
     fn end(&self, fiber: CoreRef) {
         fiber.state.set_phase(Phase::Ended);
         // SAFETY: this is the fiber's worker, and the fiber does not run.
         let carrier = unsafe { &mut *fiber.own().carrier.get() };
         if carrier.is_some() {
-            // The carrier is dropped in place, since moving it out would take longer than the rest.
+            // The carrier is dropped in place, because moving it out would be slow.
             *carrier = None;
             let [limit, _, top] = fiber.state.stack().expect("a fiber with a carrier has a stack");
-            // SAFETY: the stack was the carrier's, which is gone.
+            // SAFETY: the stack belonged to the carrier, which has been dropped.
             self.stacks.borrow_mut().put(unsafe { Stack::of(limit, top) }, &self.shared.pool);
         }
         self.is_done.set(self.is_sole);
@@ -188,7 +191,7 @@ impl Local {
         self.count_out();
     }
 
-    /// Counts a live fiber out, or leaves that for later.
+    /// Counts a fiber that has ended. Subtracts such fibers from the runtime's live ones once there are enough.
     fn count_out(&self) {
         if self.is_sole {
             return self.shared.leave(1);
@@ -201,17 +204,18 @@ impl Local {
         }
     }
 
-    /// Counts out the fibers that have ended here.
+    /// Subtracts the fibers that have ended here from the runtime's live ones.
     fn count_ended(&self) {
         let ended = self.post.ended.load(Relaxed);
         if ended > 0 {
-            // This store precedes the subtraction from the live fibers, so that `Shared::live` misses no live fiber.
+            // This store comes before the subtraction, so that `Shared::live` never subtracts a fiber twice.
             self.post.ended.store(0, Release);
             self.shared.leave(ended);
         }
     }
 
-    /// Counts a fiber in. If a fiber that has ended here is still counted, the new one takes over that count.
+    /// Adds a new fiber to the live ones. If an ended fiber of this worker is still counted as live, the new fiber takes its
+    /// place in the count.
     pub(super) fn admit(&self) -> bool {
         let ended = self.post.ended.load(Relaxed);
         if ended == 0 {
@@ -222,16 +226,16 @@ impl Local {
     }
 
     /// Cancels all fibers when the worker first sees that the runtime is ending. The owner has cancelled them as well, but may
-    /// have missed a fiber that was just being spawned on this worker. Each later one is cancelled as it is spawned.
+    /// have missed a fiber that this worker was just spawning. Fibers that are spawned later are cancelled at their spawn.
     fn see_end(&self, has_begun: impl FnOnce(&End) -> bool) {
-        // A worker with a single fiber need not check, because its spawns check with a fence.
+        // A worker that serves a single fiber need not check here, because every spawn on it checks with a fence.
         if !self.is_sole && !self.sees_end.get() && has_begun(&self.shared.end) {
             self.sees_end.set(true);
             self.shared.cancel_all();
         }
     }
 
-    /// Makes fibers ready whose timers are due.
+    /// Wakes the fibers whose timers are due.
     fn wake_due(&self) {
         if self.timers.next().is_some() {
             let now = Instant::now();
@@ -241,7 +245,7 @@ impl Local {
         }
     }
 
-    /// Makes fibers ready whose descriptors are ready. Does not sleep.
+    /// Wakes the fibers whose descriptors are ready. Does not sleep.
     fn look_into_poller(&self) {
         if let Some(poller) = &mut *self.poller.borrow_mut()
             && poller.is_in_use()
@@ -250,14 +254,14 @@ impl Local {
         }
     }
 
-    /// Sleeps until there is work. `false` means that there will be none.
+    /// Sleeps until there is work. Returns `false` if there will never be work again.
     fn rest(&self) -> bool {
         self.count_ended();
         self.wake_due();
         if !self.ready.borrow().is_empty() {
             return true;
         }
-        // Looking for work does not show whether a descriptor is ready.
+        // Spinning is useless if fibers wait for descriptors: it would not show that a descriptor is ready.
         let has_poller = self.poller.borrow().as_ref().is_some_and(Poller::is_in_use);
         if !has_poller && self.alert.look(self.timers.next(), || self.seems_to_have_work()) {
             return true;
@@ -274,7 +278,7 @@ impl Local {
             return false;
         }
         self.shared.idle.enter(self.post.index);
-        // This check comes after the entry into the list; the module docs explain the order.
+        // This check must come after the worker has entered the idle list; the module docs explain why.
         let has_work = !self.post.inbox.is_empty() || self.shared.posts.iter().any(|post| post.has_unstarted());
         if !has_work {
             self.shared.clock.worker_sleeps();
@@ -290,7 +294,7 @@ impl Local {
         !self.post.inbox.is_empty() || self.shared.posts.iter().any(|post| post.seems_to_have_unstarted())
     }
 
-    /// Sleeps until the one fiber of this worker is ready. Returns `false` if it has ended.
+    /// Sleeps until the only fiber of this worker is ready. Returns `false` if that fiber has ended.
     fn rest_alone(&self, key: Key) -> bool {
         if self.is_done.get() {
             return false;
@@ -310,7 +314,7 @@ impl Local {
                 poller.poll(if has_rung { Some(Duration::ZERO) } else { until_timer });
             }),
             _ => {
-                // If the bell has rung already, there is no sleep, and nothing to learn about its cost.
+                // If the bell has rung already, there is no sleep whose cost could be measured.
                 if !bell.has_rung(key) {
                     let began = Instant::now();
                     let _ = bell.sleep(key, self.timers.next(), SpinPolicy::NONE);
@@ -321,11 +325,11 @@ impl Local {
     }
 }
 
-/// Has the processor fetch a line of memory, if it is there. Nothing happens if not.
+/// Prefetches a cache line. Does nothing if the address is invalid.
 #[inline]
 fn fetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction accesses no memory as far as the program can see, at whatever address.
+    // SAFETY: a prefetch has no effect that the program can observe, and never faults, whatever the address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast());
     }

@@ -1,4 +1,5 @@
-//! A worker's own idle stacks, used last in, first out, so that the next fiber finds warm pages.
+//! The idle stacks of a worker. The stack that was freed last is reused first, because its pages are still in the processor's
+//! caches.
 
 use super::{Stack, StackPool};
 use crate::error::StackError;
@@ -15,17 +16,17 @@ pub(crate) struct StackCache {
 }
 
 impl StackCache {
-    /// Takes the stack that was put back last, or one from the pool.
+    /// Returns the stack that was freed last, or a stack of the pool.
     pub(crate) fn take(&mut self, pool: &StackPool) -> Result<Stack, StackError> {
         if self.stacks.is_empty() {
             pool.acquire(&mut self.stacks, BATCH)?;
-            // The pool returns its warmest stacks first.
+            // The pool returns its warmest stacks first; this cache uses its last stack first.
             self.stacks.reverse();
         }
         Ok(self.stacks.pop().expect("the pool adds a stack or fails"))
     }
 
-    /// Keeps an idle stack. When there are too many, the coldest go to the pool.
+    /// Stores an idle stack. If there are too many, those that were freed first are returned to the pool.
     pub(crate) fn put(&mut self, stack: Stack, pool: &StackPool) {
         self.stacks.push(stack);
         if self.stacks.len() > MAX_KEPT {

@@ -1,4 +1,4 @@
-//! A chunk: a range of address space that holds many stacks.
+//! A chunk: a range of address space for many stacks.
 
 use std::ffi::c_void;
 use std::io;
@@ -10,7 +10,7 @@ use super::Stack;
 use super::guard::{Guards, Row};
 use super::layout::{Layout, page_bytes};
 
-/// A mapping of `stacks` stacks, each above its guard.
+/// A mapping with `stacks` stacks, each above its guard.
 #[derive(Debug)]
 pub(super) struct Chunk {
     base: NonNull<u8>,
@@ -39,8 +39,8 @@ impl Chunk {
         }
         let base = NonNull::new(base.cast::<u8>()).expect("the kernel maps nothing at address zero unasked");
         let mut chunk = Chunk { base, layout, stacks, reserved_bytes };
-        // SAFETY: the advice concerns the fresh mapping alone. Without it, one touched page could commit a huge page. A
-        // kernel without huge pages refuses, which does no harm.
+        // SAFETY: the advice concerns the fresh mapping alone. It keeps the first touch of a stack from committing a huge page. A
+        // kernel without huge pages returns an error, which does no harm.
         unsafe { libc::madvise(base.as_ptr().cast(), reserved_bytes, libc::MADV_NOHUGEPAGE) };
         let row = Row { first: base.as_ptr(), stride: layout.stride(), bytes: layout.guard_bytes };
         // SAFETY: the guards lie in the fresh mapping, which nothing uses yet.
@@ -53,7 +53,7 @@ impl Chunk {
         Ok(chunk)
     }
 
-    /// Returns the stack at `index`. The pool never hands out a stack that is in use.
+    /// Returns the stack at `index`. The pool calls this once for each stack.
     pub(super) fn stack(&self, index: usize) -> Stack {
         assert!(index < self.stacks, "the chunk has {} stacks", self.stacks);
         let limit = self.base.as_ptr() as usize + index * self.layout.stride();
@@ -61,7 +61,8 @@ impl Chunk {
         Stack { top: pointer(limit + self.layout.stride()), limit: pointer(limit) }
     }
 
-    /// Returns the greatest depth, in bytes, to which any stack of the chunk has been touched since it was trimmed.
+    /// Returns the greatest depth of the chunk's stacks, in bytes: for each stack, the depth to which it has been touched since
+    /// it was last trimmed.
     pub(super) fn deepest(&self) -> usize {
         (0..self.stacks).map(|index| used_bytes(self.stack(index).span(), self.layout)).max().unwrap_or(0)
     }
@@ -74,7 +75,7 @@ impl Drop for Chunk {
     }
 }
 
-/// Fails if the process cannot have this much more address space.
+/// Returns an error if the kernel cannot map `bytes` more bytes for this process.
 pub(super) fn probe(bytes: usize) -> io::Result<()> {
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a fresh mapping at an address of the kernel's choice replaces none, and nothing uses it.
@@ -82,13 +83,13 @@ pub(super) fn probe(bytes: usize) -> io::Result<()> {
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the mapping from above.
+    // SAFETY: unmaps the mapping that was made above.
     unsafe { libc::munmap(base, bytes) };
     Ok(())
 }
 
-/// Returns the depth in bytes, rounded up to pages, to which the stack in a [span](Stack::span) of this pool has been
-/// touched since it was trimmed. Makes one system call for 256 pages.
+/// Returns the depth to which a stack has been touched since it was last trimmed, in bytes, rounded up to pages. The first
+/// argument is the stack's [span](Stack::span). Makes one system call for 256 pages.
 ///
 /// The stack may be in use meanwhile. Pages in swap are not counted, so on a machine with swap the depth is a lower
 /// bound.

@@ -1,8 +1,8 @@
 //! Guards: pages below a stack on which every access faults.
 //!
-//! Since Linux 6.13, `madvise(MADV_GUARD_INSTALL)` marks pages in the page table as guards and leaves the mapping in
-//! one piece, so a million stacks need a handful of mappings. On older kernels `mprotect` splits the mapping at each
-//! guard. Each stack then takes two mappings, of which a process has 65,530 by default (`vm.max_map_count`).
+//! Since Linux 6.13, `madvise(MADV_GUARD_INSTALL)` marks pages in the page table as guards. It does not split the mapping, so a
+//! million stacks need only a few mappings. On older kernels, guards are made by `mprotect`, which splits the mapping at each
+//! guard. Each stack then takes two mappings, and a process may have 65,530 mappings by default (`vm.max_map_count`).
 //!
 //! A fault on a marked page is a `SIGSEGV` with the code for an unmapped address, and `/proc/self/maps` does not show
 //! the guard; only the address identifies it. Guards of both kinds survive `MADV_DONTNEED` and a fork.
@@ -14,7 +14,7 @@ use super::layout::page_bytes;
 
 /// The advice that installs guard marks, from Linux 6.13 on.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
-/// The number of guards that one system call installs; larger batches are not faster.
+/// The number of guards that one system call installs. Larger batches are not faster.
 const BATCH: usize = 64;
 
 /// The kind of guards below stacks.
@@ -30,7 +30,8 @@ pub enum Guards {
 }
 
 impl Guards {
-    /// Returns the kind that takes the fewest mappings on this kernel. The first call tries to mark a page.
+    /// Returns the best kind for this kernel: [`Marks`](Self::Marks) if they are supported, otherwise
+    /// [`Mappings`](Self::Mappings). The first call tries to mark a page.
     ///
     /// ```
     /// println!("stacks are guarded by {:?}", millstream_fiber::Guards::best());
@@ -116,7 +117,7 @@ impl Row {
                 iov_base: self.at(marked + index.min(batch - 1)),
                 iov_len: self.bytes,
             });
-            // SAFETY: the first `batch` spans are guards of the caller's, whose pages nothing uses.
+            // SAFETY: the first `batch` spans are guards that belong to the caller, and nothing uses their pages.
             let bytes =
                 unsafe { libc::syscall(libc::SYS_process_madvise, own, spans.as_ptr(), batch, MADV_GUARD_INSTALL, 0) };
             // The kernel returns the number of bytes it has processed, and may stop early.

@@ -1,8 +1,8 @@
 //! Guarded stacks in reserved address space.
 //!
-//! A [`Chunk`](chunk::Chunk) reserves the address space of many stacks at once and lays a guard below each. Memory is
-//! committed page by page as a stack is touched. A [`StackPool`] owns the chunks. Each worker keeps a [`StackCache`] of
-//! the stacks it used last, whose pages are still in its processor's caches.
+//! A [`Chunk`](chunk::Chunk) reserves the address space of many stacks at once and installs a guard below each. Memory is
+//! committed page by page as a stack is touched. A [`StackPool`] owns the chunks. Each worker keeps a [`StackCache`] of the
+//! stacks it used last, whose pages are still in its processor's caches.
 //!
 //! ```text
 //! low addresses                                                        high addresses
@@ -12,9 +12,9 @@
 //! ▲ limit ▲ floor                ▲ top
 //! ```
 //!
-//! The first touch of a page costs about 3 µs and a guard 0.3 µs, so stacks are reused as soon as possible and by the
-//! same worker. A pool keeps the pages of [`idle_stacks`](crate::Options::idle_stacks) idle stacks and returns the
-//! pages of further ones to the kernel; their address space and guards stay.
+//! The first touch of a page costs about 3 µs, and a guard costs 0.3 µs. Stacks are therefore reused as soon as possible, and by
+//! the same worker. A pool keeps the pages of [`idle_stacks`](crate::Options::idle_stacks) idle stacks and returns the pages of
+//! further ones to the kernel; their address space and guards stay.
 
 mod cache;
 mod chunk;
@@ -32,7 +32,7 @@ pub(crate) use layout::{Layout, page_bytes};
 pub(crate) use pool::StackPool;
 pub use pool::StackReport;
 
-/// The right to run on one stack. The pool that made it must outlive its use.
+/// The right to run on one stack. The stack's pool must outlive its use.
 #[derive(Debug)]
 pub(crate) struct Stack {
     top: StackPointer,
@@ -44,7 +44,7 @@ impl Stack {
     /// Returns the stack with this [span](Self::span).
     ///
     /// # Safety
-    /// The former owner of this stack no longer uses it: the result is the only owner.
+    /// The span came from [`span`](Self::span) of a stack whose owner no longer uses it. The result is then the only owner.
     pub(crate) unsafe fn of(limit: usize, top: usize) -> Stack {
         let pointer = |address| StackPointer::new(address).expect("a mapped address is not zero");
         Stack { top: pointer(top), limit: pointer(limit) }
@@ -56,8 +56,9 @@ impl Stack {
     }
 }
 
-// SAFETY: the chunk laid a guard at `limit`, at least a page of usable memory lies between it and `top`, and both are
-// aligned to pages. The memory stays mapped until the pool is dropped, which outlives every use of the stack.
+// SAFETY: the chunk installed a guard at `limit`, at least a page of usable memory lies between the guard and `top`, and both
+// addresses are aligned to pages. The memory stays mapped until the pool is dropped, and the pool outlives every use of the
+// stack.
 unsafe impl corosensei::stack::Stack for Stack {
     fn base(&self) -> StackPointer {
         self.top

@@ -12,15 +12,15 @@ use crate::error::StackError;
 
 /// The number of stacks in the first chunk. Each further chunk is twice as large, up to `MAX_CHUNK`.
 const FIRST_CHUNK: usize = 64;
-/// The number of stacks in the largest chunk, whose guards take about 5 ms to install. A million stacks take 64 such chunks, and
-/// about as many mappings.
+/// The number of stacks in the largest chunk. It takes about 5 ms to install their guards. A million stacks take about 70 chunks,
+/// and about as many mappings.
 const MAX_CHUNK: usize = 16_384;
-/// The bytes of address space that are left to the rest of the program, whose heap could not grow otherwise.
+/// The number of bytes of address space that are left to the rest of the program. Without them, its heap could not grow.
 const SPARE_BYTES: usize = 32 << 20;
 /// The number of mappings left to the rest of the program if each stack takes two.
 const SPARE_MAPPINGS: usize = 8192;
 
-/// The number of stacks in this process whose guards are mappings, over all pools.
+/// The number of stacks of all pools in this process whose guards are mappings.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// The stacks of a runtime.
@@ -38,7 +38,7 @@ struct State {
     chunks: Vec<Chunk>,
     warm: Vec<Stack>,
     trimmed: Vec<Stack>,
-    /// The greatest depth found so far when trimming a stack.
+    /// The greatest depth of the stacks that have been trimmed so far. Trimming a stack erases its depth.
     deepest_trimmed: usize,
 }
 
@@ -67,7 +67,7 @@ impl StackPool {
         StackPool { layout, guards, max_warm, state: Mutex::default() }
     }
 
-    /// Moves up to `count` idle stacks to `into`, warm ones first. Reserves more if there are none.
+    /// Moves up to `count` idle stacks to `into`, warm ones first. If there are no idle stacks, reserves another chunk.
     pub(super) fn acquire(&self, into: &mut Vec<Stack>, count: usize) -> Result<(), StackError> {
         let mut state = self.state.lock();
         if state.warm.is_empty() && state.trimmed.is_empty() {
@@ -106,7 +106,7 @@ impl StackPool {
         let mut count = reserved.clamp(FIRST_CHUNK, MAX_CHUNK);
         loop {
             match self.grow_by(state, count, reserved) {
-                // A smaller chunk may fit.
+                // The address space may have room for a smaller chunk.
                 Err(StackError::Memory { .. }) if count > 1 => count /= 2,
                 grown => return grown,
             }
@@ -119,7 +119,7 @@ impl StackPool {
         }
         let mapped = Chunk::map(self.layout, count, self.guards);
         if self.guards == Guards::Mappings {
-            // Guards that the kernel refused take no mappings.
+            // If the kernel refused some guards, the chunk has fewer stacks. Subtract those that it lacks.
             MAPPED.fetch_sub(count - mapped.as_ref().map_or(0, |chunk| chunk.stacks), Relaxed);
         }
         let mapped = mapped.and_then(|chunk| match chunk::probe(SPARE_BYTES) {
@@ -138,7 +138,7 @@ impl StackPool {
                 StackError::Memory { bytes: count * self.layout.stride(), stacks: reserved, source }
             }
         })?;
-        // The lowest stack is on top, so that stacks are used from one end of the chunk.
+        // Stacks are taken from the end of this list, so the lowest stack of the chunk is used first.
         state.trimmed.extend((0..chunk.stacks).rev().map(|index| chunk.stack(index)));
         state.chunks.push(chunk);
         Ok(())
@@ -173,7 +173,8 @@ impl Drop for StackPool {
     }
 }
 
-/// Claims the mappings of up to `count` stacks, and returns the number of stacks that there is room for.
+/// Reserves mappings for up to `count` stacks, within the kernel's limit. Returns the number of stacks for which there are
+/// mappings.
 fn claim_mappings(count: usize) -> Result<usize, StackError> {
     let limit = max_map_count();
     let room = limit.saturating_sub(SPARE_MAPPINGS) / 2;

@@ -9,7 +9,7 @@ use super::{Stack, StackCache, StackPool};
 use crate::error::StackError;
 
 fn kinds() -> Vec<Guards> {
-    // A kernel without marks has one kind to test.
+    // If the kernel has no marks, only the other kind can be tested.
     if Guards::best() == Guards::Marks { vec![Guards::Marks, Guards::Mappings] } else { vec![Guards::Mappings] }
 }
 
@@ -17,7 +17,8 @@ fn pool(guards: Guards, max_warm: usize) -> StackPool {
     StackPool::new(Layout::new(64 << 10, 16 << 10), guards, max_warm)
 }
 
-/// Returns whether the byte at `address` can be read. It asks the kernel, which returns an error instead of a fault.
+/// Returns whether the byte at `address` can be read. The kernel reads it, because the kernel returns an error instead of a
+/// fault.
 fn is_readable(address: usize) -> bool {
     let mut ends = [0; 2];
     // SAFETY: the calls fill `ends` and use the descriptors in it; `write` checks the address itself.
@@ -133,7 +134,7 @@ fn more_mapped_guards_than_the_kernel_allows_are_an_error_with_the_limit() {
     let mut stacks = Vec::new();
     let error = loop {
         match pool.acquire(&mut stacks, 4096) {
-            // There is nothing to test on a machine whose limit was raised this far.
+            // The machine's limit on mappings is so high that the test cannot reach it.
             Ok(()) if stacks.len() > 200_000 => return,
             Ok(()) => {}
             Err(error) => break error.to_string(),

@@ -12,7 +12,7 @@ use crate::park::deadline_after;
 use crate::scheduler::state::Reason;
 use crate::waiter::Waiter;
 
-/// A flag to wait for. Once set, it releases every waiter until it is reset.
+/// A flag that fibers and threads can wait for. As long as the flag is set, waits return at once.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,13 +41,14 @@ impl Event {
         Event { is_set: AtomicBool::new(false), waiters: WaitList::new() }
     }
 
-    /// Sets the event and wakes all waiters. Release: waiters see everything written before. Takes a short lock.
+    /// Sets the event and wakes all waiters. Release: waiters see everything written before. Locks a mutex briefly.
     pub fn set(&self) {
         self.is_set.store(true, Release);
         self.waiters.wake_all();
     }
 
-    /// Resets the event. A waiter that `set` has woken but that has not run yet may continue to wait.
+    /// Resets the event. A waiter that [`set`](Self::set) has woken may see the reset before it returns, and then continues to
+    /// wait.
     pub fn reset(&self) {
         self.is_set.store(false, Release);
     }

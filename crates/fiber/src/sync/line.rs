@@ -15,20 +15,20 @@ impl<E> Line<E> {
         Line { entries: VecDeque::new(), tickets: 0 }
     }
 
-    /// Returns a ticket for the end of the line.
+    /// Returns a new ticket, whose position is at the end of the line.
     pub(super) fn draw(&mut self) -> u64 {
         self.tickets += 1;
         self.tickets
     }
 
-    /// Enters the line at its end and returns the ticket.
+    /// Adds an entry at the end of the line and returns its ticket.
     pub(super) fn enter(&mut self, entry: E) -> u64 {
         let ticket = self.draw();
         self.entries.push_back((ticket, entry));
         ticket
     }
 
-    /// Enters the line at the ticket's position, unless the ticket is in the line.
+    /// Adds an entry at the ticket's position, unless the ticket is in the line already.
     pub(super) fn keep(&mut self, ticket: u64, entry: impl FnOnce() -> E) {
         if let Err(place) = self.position(ticket) {
             self.entries.insert(place, (ticket, entry()));
@@ -59,7 +59,7 @@ impl<E> Line<E> {
         self.entries.iter().map(|(_, entry)| entry)
     }
 
-    /// Returns the position of a ticket, or the position where it would be.
+    /// Returns the position of a ticket. If the ticket is not in the line, returns as the error the position at which it belongs.
     fn position(&self, ticket: u64) -> Result<usize, usize> {
         self.entries.binary_search_by_key(&ticket, |(ticket, _)| *ticket)
     }

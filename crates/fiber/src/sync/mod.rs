@@ -6,9 +6,9 @@
 //! | to wait for an event | [`Event`] |
 //! | to pass values on | [`channel()`] |
 //!
-//! Each also works outside fibers, where it blocks the thread, and between fibers and threads. The standard library's
-//! locks also work in fibers, but waiting for one blocks the worker. A fiber that waits while it holds one can deadlock
-//! its whole worker; the report of a [stalled](crate::Report::Stalled) worker shows this.
+//! All of them also work outside fibers, where a wait blocks the thread, and between fibers and threads. The standard library's
+//! locks also work in fibers, but waiting for one blocks the worker. If a fiber waits while it holds such a lock, its whole
+//! worker can deadlock; the report of a [stalled](crate::Report::Stalled) worker shows this.
 
 mod channel;
 mod event;

@@ -14,17 +14,17 @@ use crate::scheduler::state::Reason;
 use crate::waiter::Waiter;
 
 const FREE: u32 = 0;
-/// Held, and no waiter has tried to lock it since.
+/// The mutex is held, and no waiter has tried to lock it since it was locked.
 const HELD: u32 = 1;
-/// Held, and there may be waiters in line.
+/// The mutex is held, and there may be waiters in line.
 const CONTENDED: u32 = 2;
 
-/// A mutex whose lock suspends a fiber and blocks a thread.
+/// A mutex. Waiting for its lock suspends a fiber and blocks a thread.
 ///
-/// The holder may wait for anything while it holds the mutex. Locking a free mutex takes one atomic exchange. A woken
-/// waiter competes with newcomers, and returns to the front of the line if it loses. There is no poisoning: after a
-/// holder panics, the value stays as the holder left it. A fiber that locks the mutex a second time waits until it is
-/// cancelled.
+/// The holder may wait for anything while it holds the mutex. Locking a free mutex takes one atomic exchange. A woken waiter
+/// competes with newcomers. If a newcomer locks the mutex first, the waiter returns to the front of the line. There is no
+/// poisoning: if a holder panics, the mutex is unlocked, and the value stays as it is. A fiber that locks the mutex a second time
+/// waits until it is cancelled.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, Threads, yield_now};
@@ -54,10 +54,10 @@ pub struct Mutex<T: ?Sized> {
 
 // SAFETY: the mutex hands its value to one holder at a time, which may be on any thread, so the value must be `Send`.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
-// SAFETY: as for `Send`; sharing the mutex gives a `&mut` to one holder after the other.
+// SAFETY: as for `Send`; threads that share the mutex get a `&mut` to the value one after the other.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
-/// The right to a mutex's value. It stays in its fiber or on its thread.
+/// The right to a mutex's value. A guard stays in its fiber or on its thread.
 #[must_use = "dropping the guard unlocks the mutex"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
@@ -65,7 +65,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
     stays: PhantomData<*mut ()>,
 }
 
-// SAFETY: a shared guard gives out `&T` alone.
+// SAFETY: a shared guard provides only `&T`.
 unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<T> Mutex<T> {
@@ -85,7 +85,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until the mutex is free, and locks it.
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        // There is no closure here, so that the dump gets the caller's location.
+        // This is a `match` rather than a closure, because a closure would change the caller's location that dumps show.
         match self.try_lock() {
             Some(guard) => guard,
             None => self.lock_slowly(),
@@ -107,8 +107,8 @@ impl<T: ?Sized> Mutex<T> {
         MutexGuard { mutex: self, stays: PhantomData }
     }
 
-    /// Waits in line. The state becomes `CONTENDED` under the line's mutex, before the waiter enters the line. A holder
-    /// that finds this state takes the line's mutex to wake a waiter, and therefore finds this one.
+    /// Waits in line. The state becomes `CONTENDED` under the line's mutex, before the waiter enters the line. A holder that
+    /// finds this state when it unlocks must lock the line's mutex to wake a waiter, so it finds this waiter in the line.
     #[cold]
     #[track_caller]
     fn lock_slowly(&self) -> MutexGuard<'_, T> {

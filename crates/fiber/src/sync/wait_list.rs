@@ -30,8 +30,8 @@ impl WaitList {
     }
 }
 
-/// A waiter's place in the line, which it may lose and regain. If a fiber unwinds and drops its place, the line stays
-/// in order.
+/// A waiter's position in the line. A woken waiter is removed from the line, and may enter it again at the same position. If a
+/// fiber unwinds, dropping the `Place` removes the waiter.
 pub(super) struct Place<'a> {
     list: &'a WaitList,
     ticket: Option<u64>,
@@ -42,13 +42,16 @@ impl<'a> Place<'a> {
         Place { list, ticket: None }
     }
 
-    /// Checks `is_done` and, if the result is `false`, makes sure that the waiter is in the line. Both happen under the
-    /// line's mutex, so a change before a [`wake_one`](WaitList::wake_one) or [`wake_all`](WaitList::wake_all) is
-    /// either seen or followed by a wake-up. A waiter that lost its place regains it, near the front.
+    /// Calls `is_done`. If the result is `false`, makes sure that the waiter is in the line, at its former position if it has
+    /// been there before.
+    ///
+    /// Both steps happen under the line's mutex. If another thread changes the condition and then calls
+    /// [`wake_one`](WaitList::wake_one) or [`wake_all`](WaitList::wake_all), either `is_done` sees the change, or that call finds
+    /// the waiter in the line.
     pub(super) fn enter_unless(&mut self, waiter: &Waiter, is_done: impl FnOnce() -> bool) -> bool {
         let mut line = self.list.line.lock();
         if is_done() {
-            // A woken waiter is no longer in the line.
+            // If the waiter was woken, it has left the line already.
             if let Some(ticket) = self.ticket.take() {
                 line.remove(ticket);
             }
@@ -64,7 +67,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let was_in_line = self.list.line.lock().remove(ticket).is_some();
-        // This waiter was woken but gives up, so it passes the wake-up on to the next.
+        // The waiter was woken but gives up, so it passes the wake-up on to the next waiter.
         if !was_in_line {
             self.list.wake_one();
         }

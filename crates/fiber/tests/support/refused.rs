@@ -1,6 +1,6 @@
 //! System calls that the kernel refuses, as in many containers.
 
-/// Makes a system call fail with `EPERM` in this thread and those that it starts.
+/// Makes a system call fail with `EPERM` in this thread and in all threads that it starts.
 pub(crate) fn refuse(call: libc::c_long) {
     const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;

@@ -15,11 +15,11 @@ use super::draft::{Error, Program};
 use super::stream::{Stream, fold, result_of, scanned};
 use super::window::window_label;
 
-/// A stream that has one reader: a source, and the operators behind it, compiled to one loop.
+/// A stream that has one reader: a source and the operators that follow it, compiled to one loop.
 ///
-/// Each method takes the chain and returns a longer one, without a queue or a call between the operators. The methods are
-/// those of [`Stream`], with the same clocks. [`share`](Self::share) turns the chain into a stream that any number of
-/// operators may read, so a program shows where it forks.
+/// Each method consumes the chain and returns a longer chain. There is no queue or call between the operators. The methods are
+/// those of [`Stream`], with the same clocks. [`share`](Self::share) turns the chain into a stream that any number of operators
+/// may read, so a program shows where it forks.
 ///
 /// ```
 /// use millstream_stream::Program;
@@ -40,7 +40,7 @@ pub struct Chain<C> {
     code: C,
 }
 
-/// The loop of a chain, until the run takes it.
+/// The loop of a chain. It is moved out when the run begins.
 pub(super) type Held<T> = Cell<Option<Box<dyn Whole<T>>>>;
 
 impl<C: Fused> Chain<C> {
@@ -95,7 +95,7 @@ impl<C: Fused> Chain<C> {
         self.then(Operator::Each, "map", size_of::<U>(), Map(map))
     }
 
-    /// Computes a value from each value, in place of the last result; see [`Stream::map_into`].
+    /// Computes a value from each value. `map` overwrites its last result; see [`Stream::map_into`].
     pub fn map_into<U, F>(self, label: &str, mut map: F) -> Chain<impl Fused<Value = U> + use<C, U, F>>
     where
         U: Clone + Default + 'static,
@@ -116,7 +116,7 @@ impl<C: Fused> Chain<C> {
         self.each("scan", size_of::<S>(), scanned(first, step))
     }
 
-    /// Produces the key of each value, with the state of that key after the value; see [`Stream::fold_by_key`].
+    /// For each value, updates the state of the value's key, and produces the key and the state; see [`Stream::fold_by_key`].
     pub fn fold_by_key<K, S, G, F>(
         self,
         max_keys: usize,
@@ -165,7 +165,7 @@ impl<C: Fused> Chain<C> {
         self.clocked(Pass::Every { first: n, step: 1 }, &format!("skip({n})"))
     }
 
-    /// Keeps the values at whose positions a word has a 1; see [`Stream::keep`].
+    /// Keeps the values whose positions have a 1 in a word; see [`Stream::keep`].
     ///
     /// # Errors
     /// Returns an error if the text is not such a word.
@@ -204,7 +204,7 @@ impl<C: Fused> Chain<C> {
         self.gathered(N, STEP, 0, ArrayWindows::<_, N, STEP>::new())
     }
 
-    /// Computes a value from each window of `n` values, in place of the last result; see [`Stream::window_with`].
+    /// Computes a value from each window of `n` values. `fold` overwrites its last result; see [`Stream::window_with`].
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
@@ -221,7 +221,7 @@ impl<C: Fused> Chain<C> {
         Chain { program, node, code: Then { before: code, step: Each { result: None, compute } } }
     }
 
-    /// Adds the nodes of a window with a result of `size` bytes, and the code that gathers it.
+    /// Adds the graph's nodes for windows with results of `size` bytes, and the code that gathers the windows.
     fn gathered<S>(self, n: usize, step: usize, size: usize, code: S) -> Chain<Then<C, S>> {
         let label = window_label(n, step);
         let size = size + n * size_of::<C::Value>();
@@ -247,7 +247,7 @@ impl<C: Fused> Chain<C> {
         self.reduced("reduce", first, step)
     }
 
-    /// Produces one value at the end of the stream: the final state. `step` may fail.
+    /// Produces the final state, at the end of the stream. `step` may fail.
     pub fn try_reduce<S, F>(self, label: &str, first: S, mut step: F) -> Chain<impl Fused<Value = S> + use<C, S, F>>
     where
         S: Clone + 'static,
@@ -297,7 +297,7 @@ impl<C: Fused> Chain<C> {
         Stream::of_chain(&self.program, self.node, slot, whole)
     }
 
-    /// Hides the types of the chain's operators, at the cost of a call for each value that leaves the chain.
+    /// Hides the types of the chain's operators. This costs a dynamic call for each value that leaves the chain.
     pub(crate) fn boxed(self) -> Chain<Box<dyn Whole<C::Value>>> {
         Chain { program: self.program, node: self.node, code: Box::new(self.code) }
     }
@@ -319,13 +319,13 @@ impl<C: Fused> Chain<C> {
     /// Checks the program. The caller then pulls the values from the returned [`Running`].
     ///
     /// # Errors
-    /// [`Error::Check`] for a program without bounds, and [`Error::RanBefore`].
+    /// Returns [`Error::Check`] for a program without bounds, and [`Error::RanBefore`] for a program that has run.
     pub fn run(self) -> Result<Running<C::Value>, Error> {
         self.share().run()
     }
 
-    /// Checks the program, runs it to its end, and calls `each` with every value. The source, the operators and `each` are
-    /// one loop without a call between them, so this is faster than a [`Running`].
+    /// Checks the program, runs it to its end, and calls `each` with every value. The source, the operators and `each` become one
+    /// loop without calls, so this is faster than a [`Running`].
     ///
     /// ```
     /// use millstream_stream::Program;
@@ -337,7 +337,8 @@ impl<C: Fused> Chain<C> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Check`] for a program without bounds, [`Error::RanBefore`], and the errors of the run.
+    /// Returns [`Error::Check`] for a program without bounds, [`Error::RanBefore`] for a program that has run, and the errors of
+    /// the run.
     pub fn for_each(self, mut each: impl FnMut(&C::Value)) -> Result<Report, Error> {
         self.program.begin()?;
         let edges = self.check()?.edges().len();
@@ -407,7 +408,7 @@ mod tests {
         Program::new().iter("x", (0..values).inspect(move |_| count.set(count.get() + 1))).boxed()
     }
 
-    /// Returns the values, each with the number of values that the source had produced by then.
+    /// Returns the values. Each comes with the number of values that had been pulled from the source by then.
     fn pulled(mut running: Running<u64>, steps: u64, pulled: &Cell<u64>) -> Vec<(u64, u64)> {
         let mut values = Vec::new();
         loop {
@@ -432,7 +433,7 @@ mod tests {
             };
             let expected = pulled(program().1.run().unwrap(), u64::MAX, &count);
             assert_eq!(pulled(program().0.run().unwrap(), steps, &count), expected, "drawn from {seed}");
-            // In front of an actor, the chain is a source of the machine.
+            // A prefix is an actor. In front of an actor, the chain is a source of the machine.
             let behind = program().0.share().prefix(Vec::new());
             assert_eq!(pulled(behind.run().unwrap(), steps, &count), expected, "drawn from {seed}");
             let mut looped = Vec::new();

@@ -29,9 +29,9 @@ use super::stream::Stream;
 #[derive(Clone, Default)]
 pub struct Program {
     pub(super) draft: Rc<RefCell<Draft>>,
-    /// The number of firings in the run so far.
+    /// The number of firings so far in the run.
     pub(super) moment: Rc<Cell<u64>>,
-    /// The steps of windows and of large values that a run has not subtracted yet.
+    /// The steps of windows and of large values that have not been subtracted from the run's limit yet.
     pub(super) steps: Rc<Cell<u64>>,
 }
 
@@ -96,7 +96,7 @@ impl Program {
         node.input_spans = inputs;
     }
 
-    /// Returns the counter for the steps of large values. A run subtracts them at the next value of a source.
+    /// Returns the counter for the steps of large values. At the next value of a source, the run subtracts them from its limit.
     pub(crate) fn uncounted(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.steps)
     }
@@ -127,7 +127,7 @@ impl Program {
     }
 }
 
-/// Creates a queue in front of an actor. Returns it once for the actor and once for the net.
+/// Creates a queue in front of an actor. Returns two references to it, for the actor and for the net.
 pub(super) fn queue<T: Clone + 'static>(stream: &Stream<T>) -> (Rc<RefCell<Queue<T>>>, Inlet) {
     let disk = stream.spill.as_ref().map(|make| make());
     let queue = Rc::new(RefCell::new(Queue::new(Shared::clone(&stream.slot), disk)));
@@ -152,7 +152,7 @@ impl<T: Clone + 'static> Stream<T> {
     /// Checks the program and allocates its queues. The caller then pulls the values from the returned [`Running`].
     ///
     /// # Errors
-    /// [`Error::Check`] for a program without bounds, and [`Error::RanBefore`].
+    /// Returns [`Error::Check`] for a program without bounds, and [`Error::RanBefore`] for a program that has run.
     pub fn run(&self) -> Result<Running<T>, Error> {
         if self.program.draft.borrow().ran {
             return Err(Error::RanBefore);
@@ -167,7 +167,7 @@ impl<T: Clone + 'static> Stream<T> {
         Plan::of(&graph, &self.program.draft.borrow().works, self.whole.strong_count() > 0)
     }
 
-    /// Prepares a run by the plan of a program with the same graph.
+    /// Prepares a run with the plan of another program that has the same graph.
     pub(crate) fn run_as(&self, plan: &Plan) -> Result<Running<T>, Error> {
         self.program.begin()?;
         let mut works = std::mem::take(&mut self.program.draft.borrow_mut().works);

@@ -38,8 +38,8 @@ impl<T: Clone + 'static> Stream<T> {
         Stream::new(&self.program, node, slot)
     }
 
-    /// Computes a value from one value of every stream, in place of the last result. The result ends with the shortest
-    /// stream. `join` may swap the input value for another one, whose memory is then reused.
+    /// Computes a value from one value of every stream. `join` overwrites its last result. The result ends with the shortest
+    /// stream. `join` may swap an input value with another value, whose memory the queue then reuses.
     ///
     /// # Panics
     /// Panics if there are no streams, or if they belong to different programs.

@@ -30,7 +30,8 @@ impl<T: Clone + 'static> Stream<T> {
         self.at(&kept, clock, Operator::Hold, "hold", slot, step)
     }
 
-    /// For each value of `clock`, produces this stream's value at the same moment, if there is one.
+    /// For each value of `clock`, produces this stream's value at the same moment; `None` if this stream has no value at that
+    /// moment.
     ///
     /// Both streams must come from one source, as for [`hold`](Self::hold).
     #[must_use]
@@ -63,8 +64,8 @@ impl<T: Clone + 'static> Stream<T> {
     ) -> Stream<U> {
         assert!(self.program.is(&clock.program), "streams of two programs have no moments in common");
         let work = Work::Branch(Box::new(step));
-        // The value is stored before this node reads it: the nodes of one firing run in the order of their numbers, and
-        // the node added here has the largest.
+        // When this node runs, the value is stored already: the nodes of a firing run in the order of their numbers, and this
+        // node has the largest number.
         let node = self.program.add(operator, &[kept.node, clock.node], label, size_of::<U>(), work);
         Stream::new(&self.program, node, slot)
     }

@@ -23,8 +23,8 @@ impl Program {
         self.source::<I::Item, _>(label, Iter { values: values.into_iter(), uncounted: Rc::clone(&self.steps) })
     }
 
-    /// Creates a stream of the values that `read` writes, each in place of the last, until `read` returns `false`. A
-    /// value that reuses its memory, such as a line, is read without an allocation.
+    /// Creates a stream of the values that `read` writes, until `read` returns `false`. Each call of `read` overwrites the last
+    /// value. If the value can reuse its memory, as a line can, no read needs an allocation.
     pub fn read<T, E, F>(&self, label: &str, mut read: F) -> Chain<impl Fused<Value = T> + use<T, E, F>>
     where
         T: Clone + Default + 'static,

@@ -15,8 +15,8 @@ use super::draft::{Program, queue};
 
 /// A stream of values of a [`Program`].
 ///
-/// Every method derives a stream from this one. Calling two methods on a stream forks it, and both results see all of
-/// its values. A stream with one reader is faster as a [`Chain`](crate::Chain).
+/// Every method derives a stream from this one. A stream forks if two methods are called on it; both results then get all of its
+/// values. A stream with one reader is faster as a [`Chain`](crate::Chain).
 ///
 /// | method | clock: values out for each value in |
 /// | --- | --- |
@@ -36,9 +36,9 @@ pub struct Stream<T> {
     pub(super) program: Program,
     pub(super) node: NodeId,
     pub(super) slot: Shared<T>,
-    /// Creates a queue on disk, if this stream spills its values.
+    /// Creates a queue on disk; `None` unless this stream spills its values.
     pub(super) spill: Option<MakeDisk<T>>,
-    /// The loop of the chain that this stream shares, if no operator lies in between. The program owns the loop.
+    /// The loop of a chain, if this stream is the chain itself, with no operator after it. The program owns the loop.
     pub(super) whole: Weak<Held<T>>,
 }
 
@@ -57,7 +57,7 @@ impl<T: Clone + 'static> Stream<T> {
         self.node
     }
 
-    /// Adds an operator that computes a value for each value, in place of the last result.
+    /// Adds an operator that computes a value from each value, and overwrites its last result.
     pub(super) fn each<U: Clone + 'static>(
         &self,
         label: &str,
@@ -89,7 +89,7 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// Computes a value from each value, in place of the last result. `map` may fail.
+    /// Computes a value from each value. `map` overwrites its last result, and may fail.
     ///
     /// A result that reuses its memory, such as a `String`, costs no allocation.
     pub fn map_into<U: Clone + Default + 'static>(
@@ -108,9 +108,9 @@ impl<T: Clone + 'static> Stream<T> {
         self.each("scan", size_of::<S>(), scanned(first, step))
     }
 
-    /// Produces the key of each value, with the state of that key after the value.
+    /// For each value, updates the state of the value's key, and produces the key and the state.
     ///
-    /// At most `max_keys` keys have states. A further key fails the run with [`RunError::TooManyKeys`].
+    /// There are at most `max_keys` keys. At a further key, the run fails with [`RunError::TooManyKeys`].
     pub fn fold_by_key<K: Hash + Eq + Clone + 'static, S: Clone + 'static>(
         &self,
         max_keys: usize,
@@ -164,7 +164,7 @@ impl<T: Clone + 'static> Stream<T> {
         self.through(Operator::Pass(Pass::Every { first: n, step: 1 }), &format!("skip({n})"), Work::Pass)
     }
 
-    /// Keeps the values at whose positions a word such as `0(110)` has a 1. The part in parentheses repeats forever.
+    /// Keeps the values whose positions have a 1 in a word, such as `0(110)`. The part in parentheses repeats forever.
     ///
     /// # Errors
     /// Returns an error if the text is not such a word.
@@ -190,7 +190,7 @@ impl<T: Clone + 'static> Stream<T> {
         Self::new(&self.program, node, slot)
     }
 
-    /// Produces the given values, then those of the stream, each of which now has a later position.
+    /// Produces the given values first, then the values of the stream, whose positions are therefore later.
     #[must_use]
     pub fn prefix(&self, values: Vec<T>) -> Self {
         let (input, any) = queue(self);
@@ -217,7 +217,7 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// Produces one value at the end of the stream: the final state. `step` may fail.
+    /// Produces the final state, at the end of the stream. `step` may fail.
     pub fn try_reduce<S: Clone + 'static>(
         &self,
         label: &str,
@@ -243,8 +243,8 @@ impl<T: Clone + 'static> Stream<T> {
         Stream::new(&self.program, node, slot)
     }
 
-    /// Lets up to `values` values wait in front of the next join, without a proof that this is enough. If it is not,
-    /// the run fails with [`RunError::BufferFull`].
+    /// Lets up to `values` values wait in front of the next join. There is no proof that this room is enough; if it is not, the
+    /// run fails with [`RunError::BufferFull`].
     ///
     /// Operators between a buffer and its join may drop values but not change them.
     #[must_use]
@@ -275,7 +275,7 @@ pub(super) fn result_of(label: &str, message: String) -> RunError {
     RunError::Value { label: label.to_owned(), message }
 }
 
-/// Computes the states of a scan, each in place of the last.
+/// Computes the states of a scan. Each state overwrites the last one.
 pub(super) fn scanned<T, S>(
     first: S,
     mut step: impl FnMut(&mut S, &T),
@@ -291,7 +291,7 @@ pub(super) fn scanned<T, S>(
     }
 }
 
-/// Computes the states of keys, each in place of the last result.
+/// Computes the states of keys. Each result overwrites the last one.
 pub(super) fn fold<T, K: Hash + Eq + Clone, S: Clone>(
     max_keys: usize,
     mut key: impl FnMut(&T) -> K,

@@ -37,7 +37,7 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// Computes a value from each window of `n` values, in place of the last result. Each window begins `step` values after
+    /// Computes a value from each window of `n` values. `fold` overwrites its last result. Each window begins `step` values after
     /// the one before.
     ///
     /// # Panics

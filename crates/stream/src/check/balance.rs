@@ -1,4 +1,4 @@
-//! The balance of a block: the rate of each actor, in firings of another actor.
+//! The balance of a block: the rate at which each actor fires, relative to the other actors.
 
 use crate::clock::Rate;
 use crate::net::{EdgeId, Kind, Net};
@@ -14,21 +14,21 @@ pub(super) enum Unbalanced {
     TooLarge(EdgeId),
 }
 
-/// Returns the firings of the consumer for each firing of the producer or, if a data decision is the edge's clock, for
-/// each value that passes the decision; `None` if the rate does not fit.
+/// Returns the number of the consumer's firings for each firing of the producer. If a data decision is the edge's clock, returns
+/// the number for each value that passes the decision. `None` means that the rate does not fit into 128 bits.
 pub(super) fn factor(net: &Net, edge: EdgeId) -> Option<Rate> {
     thinning(net, edge, net.edges[edge].base)?.times(firings_for_one(net, edge)?)
 }
 
-/// Returns the share of values that reach an edge, out of those that pass the branch `below` or, without a branch,
-/// leave the actor. Data decisions count as if all values passed.
+/// Of the values that pass the branch `below`, returns the share that reaches the edge. Without a branch, returns the share of
+/// the values that leave the actor. Data decisions count as if all values passed.
 pub(super) fn thinning(net: &Net, edge: EdgeId, below: Option<usize>) -> Option<Rate> {
     let tree = &net.actors[net.edges[edge].producer].tree;
     let passes = net.path(edge).take_while(|branch| Some(*branch) != below);
     passes.filter_map(|branch| tree[branch].pass.rate()).try_fold(Rate::ONE, Rate::times)
 }
 
-/// Returns the firings of an edge's consumer for each value that it takes from the edge.
+/// Returns the number of the consumer's firings for each value that it takes from the edge.
 pub(super) fn firings_for_one(net: &Net, edge: EdgeId) -> Option<Rate> {
     let consumer = &net.actors[net.edges[edge].consumer];
     match &consumer.kind {
@@ -41,7 +41,7 @@ pub(super) fn firings_for_one(net: &Net, edge: EdgeId) -> Option<Rate> {
     }
 }
 
-/// Returns the rate of each point that these lines join; the first point has the rate 1. All lines must be edges.
+/// Returns the rate of each point that these lines connect. The first point has the rate 1. All lines must be edges.
 pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec<Option<Rate>>, Unbalanced> {
     let mut rates = vec![None; diagram.points()];
     let mut at = vec![Vec::new(); diagram.points()];
@@ -52,7 +52,8 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
     let root = diagram.lines[*first].ends[0];
     rates[root] = Some(Rate::ONE);
     let mut known = vec![root];
-    // The lines through which rates became known. A contradicting line closes a cycle of such lines.
+    // The lines through which rates became known. They form a tree, so a line that contradicts the rates closes a cycle with
+    // them.
     let mut followed = vec![false; diagram.lines.len()];
     while let Some(point) = known.pop() {
         for line in &at[point] {
@@ -82,7 +83,7 @@ pub(super) fn rates(net: &Net, diagram: &Diagram, lines: &[usize]) -> Result<Vec
 
 /// Returns the smallest whole numbers in the proportions of these rates; `None` if one does not fit into 64 bits.
 pub(super) fn in_whole_numbers(rates: &[Rate]) -> Option<Vec<u64>> {
-    // The first rate becomes 1. Each step multiplies all rates by the factor that makes the next one whole.
+    // Scale all rates so that the first is 1. Then, for each rate, multiply all numbers by the factor that makes this rate whole.
     let first = *rates.first()?;
     let relative: Vec<Rate> = rates.iter().map(|rate| rate.over(first)).collect::<Option<_>>()?;
     let mut scale = Rate::ONE;

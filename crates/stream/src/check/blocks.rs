@@ -52,9 +52,10 @@ struct Decide<'a> {
 }
 
 impl Decide<'_> {
-    /// Finds a cycle through a reduce whose input cannot end before its own output is taken.
+    /// Finds a reduce whose input can end only after its own output is taken, and returns a cycle through it.
     fn reduces(&self) -> Option<Cycle> {
-        // A step against an edge's direction is a wait for room, and no actor waits for room in a buffer or a spill.
+        // A step against an edge's direction is a wait for room. In a buffer or a spill no actor waits for room, so such a step
+        // is not allowed.
         let blocks = |line: usize, is_forward: bool| {
             let edge = self.diagram.lines[line].edge;
             is_forward || edge.is_none_or(|edge| self.net.edges[edge].elastic.is_none())
@@ -82,7 +83,7 @@ impl Decide<'_> {
             return Ok(Vec::new());
         }
         if self.is_straight(lines, &firm) {
-            // The other lines count values of one decision, so the links to that decision are on none of their cycles.
+            // The firm lines count the values of one decision, so no cycle of firm lines contains a link to that decision.
             let edges: Vec<usize> = firm.into_iter().filter(|line| self.diagram.lines[*line].edge.is_some()).collect();
             return self.periodic(&edges, &edges);
         }
@@ -136,9 +137,9 @@ impl Decide<'_> {
         Ok(edges.into_iter().zip(found).collect())
     }
 
-    /// Returns the actors from which a run of the block must demand values, with their rates. These are the actors that
-    /// feed no other actor of the block, and those that feed a queue that may grow: demand from its reader alone would not
-    /// make such a queue grow.
+    /// Returns the actors from which a run of the block must demand values, with their rates. These are the actors that feed no
+    /// other actor of the block, and the actors that feed a queue that may grow. The latter must be demanded themselves, because
+    /// demand from the queue's reader alone would never make the queue grow.
     fn targets(&self, lines: &[usize], grows: &[usize], rates: &[Option<Rate>]) -> (Vec<usize>, Vec<Rate>) {
         let edge = |line: usize| self.diagram.lines[line].edge.map(|edge| &self.net.edges[edge]);
         let mut targets: Vec<(usize, Rate)> = Vec::new();
@@ -160,7 +161,7 @@ impl Decide<'_> {
         targets.into_iter().unzip()
     }
 
-    /// Checks that an edge with a buffer gets at least as many values as its reader takes.
+    /// Checks that an edge with a buffer gets values at least as fast as its reader takes them.
     fn keeps_up(&self, line: usize, edge: EdgeId, rates: &[Option<Rate>], lines: &[usize]) -> Result<(), Refused> {
         let [from, to] = self.diagram.lines[line].ends;
         let keeps_up = rates[from].zip(rates[to]).map(|(from, to)| {
@@ -170,7 +171,7 @@ impl Decide<'_> {
         match keeps_up {
             Some(Some(true)) => Ok(()),
             Some(None) => Err(Refused::Error(self.too_large(edge))),
-            // The rest of the block is disconnected, or the buffer is on the slower path.
+            // Without this edge, the block is not connected, or the buffer is on the slower path.
             None | Some(Some(false)) => {
                 let around = |other: usize, _| other != line && lines.contains(&other);
                 let mut walk = self.diagram.walk(to, from, around, &[]).expect("an edge of a block lies on a cycle");
@@ -180,8 +181,8 @@ impl Decide<'_> {
         }
     }
 
-    /// Returns whether all edges lead from one actor to one zip, and edges with buffers have a value whenever the
-    /// others do.
+    /// Returns whether all edges lead from one actor to one zip, and whether the edges with buffers have a value whenever the
+    /// other edges have one.
     fn is_straight(&self, lines: &[usize], firm: &[usize]) -> bool {
         let edges = |lines: &[usize]| -> Vec<EdgeId> {
             lines.iter().filter_map(|line| self.diagram.lines[*line].edge).collect()

@@ -1,4 +1,4 @@
-//! The smallest capacities with which a block runs forever.
+//! Finds the smallest capacities with which a block runs forever.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::net::{EdgeId, Stuck, Tokens, View};
 
-/// The maximum number of firings that the check of one block follows, from the start to the end of its first period.
+/// The maximum number of firings from the start of a block to the end of its first period. The check follows no more.
 pub const MAX_FIRINGS: u64 = 1 << 20;
 
-/// The maximum number of firings of all runs in the search for the smallest sum of a block's capacities.
+/// The search for the smallest sum of a block's capacities ends after this number of firings, over all of its runs.
 const MAX_SEARCH: u64 = 1 << 18;
 
 /// The reason why a block has no capacities.
@@ -25,7 +25,7 @@ pub(super) enum NoCapacity {
 /// A block to be sized.
 pub(super) struct Block {
     pub(super) view: Arc<View>,
-    /// The number of edges to be sized. The edges after them may grow, and have unlimited room.
+    /// The number of edges to be sized, which come first. The other edges may grow, and have unlimited room.
     pub(super) firm: usize,
     /// The size in bytes of a value in each edge.
     pub(super) bytes: Vec<u64>,
@@ -38,7 +38,7 @@ pub(super) struct Block {
 
 /// The outcome of a run with some capacities.
 enum Run {
-    /// The run never stops, and these are the most values that each edge holds.
+    /// The run never stops. For each edge, the maximum number of values that it holds.
     Forever(Vec<u64>),
     Deadlock(Stuck),
 }
@@ -63,12 +63,13 @@ impl Block {
         Ok(caps[..self.firm].to_vec())
     }
 
-    /// Returns the capacities, from `least` on, with the smallest sum in bytes; `None` if the search has used up its
-    /// firings.
+    /// Of all capacities that are at least `least` and with which the block runs forever, returns those with the smallest sum in
+    /// bytes. `None` means that the search has reached its limit of firings.
     ///
-    /// A deadlock is a cycle of waits. It recurs with any larger capacities that leave its full edges as they are, since
-    /// none of its actors can be the first to fire once more. One of these edges therefore has to be larger. The search
-    /// tries each, and always continues from the smallest sum. The first capacities that run forever are the smallest.
+    /// A deadlock is a cycle of waits. Larger capacities of other edges do not help: if the full edges of the cycle stay as they
+    /// are, none of its actors can be the first to fire again. So one of the full edges must become larger. The search tries each
+    /// of them, and always continues from the smallest sum. The first capacities with which the block runs forever are therefore
+    /// the smallest.
     fn smallest_sum(&self, least: &[u64]) -> Result<Option<Vec<u64>>, NoCapacity> {
         let spent = self.firings.get();
         let mut open = BinaryHeap::from([Reverse((self.sums(least), least.to_vec()))]);
@@ -98,15 +99,16 @@ impl Block {
         (bytes.sum(), values.sum())
     }
 
-    /// Returns capacities, from `caps` on, of which none can be smaller while the others stay.
+    /// Increases `caps` until the block runs forever. Returns capacities of which no single one can be reduced while the others
+    /// stay.
     ///
-    /// Only full edges become larger. With unlimited room in some edges, the state of a run recurs, or the run is stuck at
-    /// the other edges. Hence no edge grows forever.
+    /// Only edges that are full in a deadlock become larger. No edge grows forever: with unlimited room in some edges, either the
+    /// state of the run recurs, or the run is stuck at other edges.
     fn smallest_one_by_one(&self, mut caps: Vec<u64>) -> Result<Vec<u64>, NoCapacity> {
         while let Run::Deadlock(Stuck(cycle)) = self.run(&caps)? {
             let full = cycle.iter().filter(|(_, is_full)| *is_full);
             let (edge, _) = full.min_by_key(|(edge, _)| (self.bytes[*edge], *edge)).ok_or(NoCapacity::Starved)?;
-            // The step is proportional to the capacity. The search below undoes any excess.
+            // Large capacities grow in larger steps. The search below undoes any excess.
             caps[*edge] += 1 + caps[*edge] / 32;
         }
         let mut edges: Vec<EdgeId> = (0..self.firm).collect();
@@ -118,8 +120,8 @@ impl Block {
         Ok(caps)
     }
 
-    /// Returns the least capacity of an edge, from `low` to `high`, with which the block runs forever while the others
-    /// have `caps`. The block must run forever with `high`.
+    /// Returns the least capacity of an edge with which the block runs forever, while the other edges have `caps`. It is searched
+    /// from `low` to `high`; with `high` the block must run forever.
     fn least(&self, edge: EdgeId, mut low: u64, mut high: u64, caps: &mut [u64]) -> Result<u64, NoCapacity> {
         high = high.max(low);
         while low < high {
@@ -131,11 +133,12 @@ impl Block {
         Ok(high)
     }
 
-    /// Runs until a state recurs, with at least as many values in the edges that may grow.
+    /// Runs until no actor can fire, or until a state recurs. In a recurring state, the edges that may grow hold at least as many
+    /// values as before.
     fn run(&self, caps: &[u64]) -> Result<Run, NoCapacity> {
         let mut tokens = Tokens::new(Arc::clone(&self.view), caps.to_vec());
         let mut firings = 0;
-        // The number of firings that each target is ahead of its share, because other targets needed them.
+        // For each target, the number of firings beyond its share so far, which other targets needed.
         let mut ahead = vec![0_u64; self.targets.len()];
         let mut saved = Saved::of(&tokens, &ahead);
         // Brent's algorithm finds the period: the number of rounds between two saved states doubles each time.

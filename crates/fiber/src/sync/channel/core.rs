@@ -16,7 +16,7 @@ use crate::waiter::Waiter;
 /// The greatest capacity: 2³², or 2³⁰ where an address has 32 bits.
 const MAX_CAPACITY: usize = if usize::BITS > 32 { 1 << (usize::BITS / 2) } else { 1 << 30 };
 
-/// The lock is held only for a few instructions. Its holder never suspends, and runs no code of the user.
+/// A thread holds this lock only for a few instructions. Meanwhile it neither suspends its fiber nor runs the user's code.
 pub(super) struct Core<T> {
     queue: Mutex<Queue<T, Waiter>>,
 }
@@ -119,8 +119,8 @@ impl<T> Core<T> {
         wake(receivers);
     }
 
-    /// Removes a receiver. If it was the last one, drops the values that remain; a panic of a destructor resumes once
-    /// all have run.
+    /// Removes a receiver. If it was the last one, drops the remaining values. If a destructor panics, the panic resumes after
+    /// all destructors have run.
     pub(super) fn remove_receiver(&self) {
         let (values, senders) = self.queue.lock().remove_receiver();
         wake(senders);
@@ -128,7 +128,8 @@ impl<T> Core<T> {
     }
 }
 
-/// A sender's place in line. A fiber that unwinds leaves the line, and drops its value unless it has been sent.
+/// A sender that waits in line. Dropping this, as an unwinding fiber does, removes the sender from the line and drops its value,
+/// unless the value has been sent.
 struct Sending<'a, T> {
     core: &'a Core<T>,
     ticket: u64,
@@ -145,13 +146,14 @@ impl<T> Sending<'_, T> {
 
 impl<T> Drop for Sending<'_, T> {
     fn drop(&mut self) {
-        // The value is dropped after the lock's release.
+        // The value is dropped after the lock has been released.
         let unsent = self.core.queue.lock().leave_sending(self.ticket);
         drop(unsent);
     }
 }
 
-/// A receiver's place in line. A receiver that unwinds or is out of time leaves the line, and passes on a promised value.
+/// A receiver that waits in line. Dropping this, by unwinding or after a timeout, removes the receiver from the line; a value
+/// promised to it is promised to the next receiver.
 struct Receiving<'a, T> {
     core: &'a Core<T>,
     ticket: u64,

@@ -13,21 +13,22 @@ pub use sender::Sender;
 
 /// Creates a channel for any number of senders and receivers; each value is received once.
 ///
-/// Receivers see the values in one order; the values of one sender are in the order in which it sent them. The channel
-/// is full at exactly `capacity` values.
+/// The channel is a queue: values are received in the order in which they entered it, and the values of one sender enter it in
+/// the order in which they were sent. The channel is full at exactly `capacity` values.
 ///
-/// **Waits are fair.** Senders get room, and receivers get values, in the order in which they began to wait. A value
-/// that has woken a receiver is reserved for it, so that a newcomer finds the channel empty. A waiter that is cancelled
-/// or out of time passes on what it was given.
+/// **Waits are fair.** Senders get room, and receivers get values, in the order in which they began to wait. When a receiver is
+/// woken for a value, that value is reserved for it, and a newcomer finds the channel empty. If a waiter is cancelled or its
+/// timeout passes, the room or the value that it was given goes to the next waiter.
 ///
 /// **The end.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
-/// receivers are gone, senders get their values back, and the last receiver drops the values in the channel. Destructors
-/// run outside the channel's lock and may use the channel. A destructor that panics does not keep others from running;
-/// its panic then resumes where the last receiver is dropped.
+/// receivers are gone, senders get their values back, and the last receiver drops the values in the channel. The destructors of
+/// these values may use the channel, because they run outside the channel's lock. If one panics, the others still run, and the
+/// panic then resumes in the drop of the last receiver.
 ///
-/// **Cost.** Each call takes a short lock, and one more after a wait. A wait allocates only when a line of waiters grows.
-/// Waking a fiber of the same worker makes no system call. Waking one of another worker, or a thread, makes one only if it
-/// sleeps. For many values between threads that are not fibers, [`millstream_ring::channel`] is faster.
+/// **Cost.** Each call locks a mutex briefly, and once more after a wait. A wait allocates only when a line of waiters grows.
+/// Waking a fiber of the same worker makes no system call. Waking a fiber of another worker makes a system call only if that
+/// worker sleeps, and waking a thread only if that thread sleeps. For many values between threads that are not fibers,
+/// [`millstream_ring::channel`] is faster.
 ///
 /// # Panics
 /// Panics if the capacity is 0 or exceeds 2³² (2³⁰ where an address has 32 bits), or if there is not enough memory.

@@ -1,14 +1,15 @@
-//! The values and the waiters of a channel, as they are under its lock.
+//! The values and the waiters of a channel: the state that its lock protects.
 //!
-//! **Senders.** A sender that finds the channel full enters a line together with its value. A receiver that takes a value
-//! out of the channel moves the first value of the line into it, which completes that send. No newcomer comes in between.
+//! **Senders.** A sender that finds the channel full enters a line together with its value. A receiver that takes a value out of
+//! the channel also moves the first value of the line into the channel, which completes that send. No newcomer can use the room
+//! in between.
 //!
 //! **Receivers.** A receiver that finds no value enters a line. The next value is *promised* to the first receiver of
-//! the line, which leaves the line and is woken. A promise reserves one of the values for it, so no newcomer takes the
-//! last one; which of the values it gets is decided when it takes one, so the values keep their order. If the receiver
-//! gives up instead, its promise goes to the next in line.
+//! the line, which leaves the line and is woken. A promise reserves a value, but no particular one: the receiver will take the
+//! oldest value at that time, so the values keep their order. Newcomers may take only values that are not reserved. If the
+//! receiver gives up instead, its promise passes to the next receiver in line.
 //!
-//! A ticket shows a waiter whether its turn has come: until then the ticket is in the line.
+//! Each waiter has a ticket. As long as the ticket is in the line, the waiter must wait.
 //!
 //! Between two calls:
 //!
@@ -16,8 +17,8 @@
 //! - While a receiver is in line, all values are promised.
 //! - While a sender is in line and there are receivers, the channel is full.
 //!
-//! No call runs code of a user: values and waiters leave through the results, and the caller drops and wakes them
-//! after it has released the lock. The waiters' type is a parameter so that a test can explore every order of calls.
+//! No call runs the user's code: values and waiters are returned to the caller, which drops the values and wakes the waiters
+//! after it has released the lock. The type of the waiters is a parameter for a test that explores every order of calls.
 
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -33,20 +34,20 @@ use crate::sync::line::Line;
 pub(super) struct Queue<T, W> {
     values: VecDeque<T>,
     capacity: usize,
-    /// The number of receivers that have left the line for a value and have not taken it yet.
+    /// The number of receivers that have been promised a value and have not taken it yet.
     promises: usize,
-    /// The number of handles.
+    /// The number of senders that exist.
     senders: usize,
     receivers: usize,
     sending: Line<(W, T)>,
     receiving: Line<W>,
 }
 
-/// The waiters to wake after a value was taken out.
+/// The waiters to wake after a value has been taken out.
 pub(super) struct Woken<W> {
     sender: Option<W>,
     receiver: Option<W>,
-    /// All receivers in line, after the last value.
+    /// All receivers in line, if that was the last value and there will be no more.
     last: Vec<W>,
 }
 
@@ -93,8 +94,8 @@ impl<T, W: Clone> Queue<T, W> {
         self.sending.enter((waiter, value))
     }
 
-    /// Returns the fate of a value in line: sent, or returned because the receivers are gone; `None` while it waits. After
-    /// an answer other than `None` the ticket is void.
+    /// Returns what happened to a value in line: it was sent, or it is returned because all receivers are gone. `None` means that
+    /// it still waits. After any other result, the ticket is no longer valid.
     pub(super) fn sent(&mut self, ticket: u64) -> Option<Result<(), SendError<T>>> {
         if self.receivers > 0 && self.sending.contains(ticket) {
             return None;
@@ -107,7 +108,7 @@ impl<T, W: Clone> Queue<T, W> {
         self.sending.remove(ticket)
     }
 
-    /// Takes a value that is promised to no other receiver.
+    /// Takes a value, if there is one that is not promised to another receiver.
     pub(super) fn receive(&mut self) -> Result<Taken<T, W>, TryRecvError> {
         if self.values.len() > self.promises {
             Ok(self.take())
@@ -123,8 +124,8 @@ impl<T, W: Clone> Queue<T, W> {
         self.receiving.enter(waiter)
     }
 
-    /// Takes the value that was promised to a receiver from the line; `None` while it waits. After an answer other than
-    /// `None` the ticket is void.
+    /// Takes the value that was promised to this waiting receiver. `None` means that it must still wait. After any other result,
+    /// the ticket is no longer valid.
     pub(super) fn received(&mut self, ticket: u64) -> Option<Result<Taken<T, W>, Disconnected>> {
         if !self.receiving.contains(ticket) {
             self.promises -= 1;
@@ -137,8 +138,8 @@ impl<T, W: Clone> Queue<T, W> {
         Some(Err(Disconnected))
     }
 
-    /// Leaves the line of receivers. If a value was promised already, the promise goes to the receiver returned, which
-    /// must be woken, or is void if the line is empty.
+    /// Leaves the line of receivers. If a value was promised already, the promise passes to the next receiver in line, which is
+    /// returned and must be woken. If the line is empty, the promise is withdrawn.
     pub(super) fn leave_receiving(&mut self, ticket: u64) -> Option<W> {
         if self.receiving.remove(ticket).is_some() {
             return None;
@@ -171,8 +172,8 @@ impl<T, W: Clone> Queue<T, W> {
         (std::mem::take(&mut self.values), senders)
     }
 
-    /// Returns whether no value is left and none can come. A promise may still pass to another receiver, so the last value
-    /// must have been taken, not only promised.
+    /// Returns whether no value is left and none can be sent. The last value must have been taken: if it is only promised, the
+    /// promise may still pass to another receiver.
     fn has_ended(&self) -> bool {
         self.senders == 0 && self.values.is_empty()
     }
@@ -191,8 +192,8 @@ impl<T, W: Clone> Queue<T, W> {
         (value, Woken { sender, receiver, last: self.receivers_at_the_end() })
     }
 
-    /// Promises a value to the first receiver in line. Each call makes at most one more value available, so one promise
-    /// is enough.
+    /// Promises a value to the first receiver in line. The caller has made at most one more value available, so one promise is
+    /// enough.
     fn promise(&mut self) -> Option<W> {
         if self.values.len() == self.promises {
             return None;

@@ -15,12 +15,12 @@ pub struct Receiver<T> {
     core: Arc<Core<T>>,
 }
 
-// A panic never leaves the queue in the middle of a change.
+// A panic cannot interrupt a change of the queue, since no user code runs during a change.
 impl<T> UnwindSafe for Receiver<T> {}
 impl<T> RefUnwindSafe for Receiver<T> {}
 
 impl<T> Receiver<T> {
-    /// Returns the first receiver of a new core, whose count includes it from the start.
+    /// Returns the first receiver of a new core. The core's count of receivers includes it already.
     pub(super) fn first(core: Arc<Core<T>>) -> Self {
         Receiver { core }
     }
@@ -35,11 +35,11 @@ impl<T: Send> Receiver<T> {
     /// Returns an error if all senders are gone and all their values have been received.
     #[track_caller]
     pub fn recv(&self) -> Result<T, Disconnected> {
-        // Without a deadline there is one error.
+        // Without a deadline, the only possible error is the disconnection.
         self.core.receive(None, Location::caller()).map_err(|_| Disconnected)
     }
 
-    /// Receives a value if there is one that is reserved for no other receiver. Takes a short lock, and never waits for
+    /// Receives a value if there is one that is not reserved for another receiver. Locks a mutex briefly, and never waits for
     /// another fiber to act.
     ///
     /// # Errors

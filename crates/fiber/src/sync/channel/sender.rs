@@ -15,12 +15,12 @@ pub struct Sender<T> {
     core: Arc<Core<T>>,
 }
 
-// A panic never leaves the queue in the middle of a change.
+// A panic cannot interrupt a change of the queue, since no user code runs during a change.
 impl<T> UnwindSafe for Sender<T> {}
 impl<T> RefUnwindSafe for Sender<T> {}
 
 impl<T> Sender<T> {
-    /// Returns the one sender that a new core counts.
+    /// Returns the first sender of a new core. The core's count of senders includes it already.
     pub(super) fn first(core: Arc<Core<T>>) -> Self {
         Sender { core }
     }
@@ -39,7 +39,7 @@ impl<T: Send> Sender<T> {
         self.core.send(value, None, Location::caller()).map_err(|error| SendError(error.into_inner()))
     }
 
-    /// Sends a value if there is room. Takes a short lock, and never waits for another fiber to act.
+    /// Sends a value if there is room. Locks a mutex briefly, and never waits for another fiber to act.
     ///
     /// # Errors
     /// Returns the value if there is no room or all receivers are gone.

@@ -1,7 +1,8 @@
-//! Explores every order in which the ends of a small channel call its queue. The calls are made under a lock, so there
-//! is no finer interleaving.
+//! Explores every order in which the ends of a small channel (its senders and receivers) can call its queue. In a channel, each
+//! call is made under the lock, so there is no finer interleaving.
 //!
-//! An end in line acts again only after it was woken, so a lost wake-up leaves it waiting when all others have gone.
+//! An end that waits in line acts again only after it was woken. If a wake-up is lost, that end still waits when all others have
+//! gone.
 
 use std::collections::HashSet;
 
@@ -20,22 +21,23 @@ struct End {
     is_woken: bool,
 }
 
-/// A channel, its ends, and the fates of the values. The values of a sender are consecutive numbers.
+/// The state of the exploration: a channel, its ends, and what has become of the values. The values of a sender are consecutive
+/// numbers.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct World {
     queue: Queue<usize, usize>,
-    /// First the senders, then the receivers.
+    /// The senders, followed by the receivers.
     ends: Vec<End>,
-    /// For each sender, its first value, the next one, and the end of its values.
+    /// For each sender: its first value, the next value to send, and the end of its range of values.
     values: Vec<[usize; 3]>,
     received: Vec<usize>,
-    /// Returned to their senders, or dropped with the last receiver.
+    /// The values that were returned to their senders, or dropped with the last receiver.
     not_received: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The next step of the end itself.
+    /// The end continues: it makes its next call.
     GoOn,
     /// The end is cancelled or runs out of time, and leaves the channel.
     GiveUp,
@@ -55,7 +57,7 @@ impl World {
         woken.into_iter().for_each(|end| self.ends[end].is_woken = true);
     }
 
-    /// Returns the world after a step of an end, if the end may take it.
+    /// Returns the world after a step of an end; `None` if the end cannot take this step.
     fn after(&self, end: usize, step: Step) -> Option<World> {
         let mut world = self.clone();
         let is_sender = end < self.values.len();
@@ -131,7 +133,7 @@ impl World {
         }
     }
 
-    /// Removes a receiver that has learned of the end.
+    /// Removes a receiver that has received `Disconnected`.
     fn end(&mut self, end: usize) {
         assert!(self.queue.senders == 0 && self.queue.values.is_empty(), "there may be another value");
         self.go(end);
@@ -168,7 +170,7 @@ impl World {
         assert!(!sends || queue.receivers == 0 || values == queue.capacity, "a sender waits beside room");
     }
 
-    /// Checks a world in which no end can go on.
+    /// Checks a world in which no end can continue.
     fn check_end(&self) {
         assert!(self.ends.iter().all(|end| end.state == State::Gone), "an end waits and is not woken");
         let mut all: Vec<_> = self.received.iter().chain(&self.not_received).copied().collect();
@@ -178,7 +180,7 @@ impl World {
     }
 }
 
-/// Explores all worlds, and returns their number.
+/// Explores all worlds that can follow `first`, and returns their number.
 fn explore(first: World) -> usize {
     let mut seen = HashSet::from([first.clone()]);
     let mut open = vec![first];
