@@ -17,9 +17,9 @@ use super::window::window_label;
 
 /// A stream that has one reader: a source and the operators that follow it, compiled to one loop.
 ///
-/// Each method consumes the chain and returns a longer chain. There is no queue or call between the operators. The methods are
-/// those of [`Stream`], with the same clocks. [`share`](Self::share) turns the chain into a stream that any number of operators
-/// may read, so a program shows where it forks.
+/// Each method consumes the chain and returns a longer chain. Between the operators there is neither a queue nor a call. The
+/// methods are those of [`Stream`], with the same clocks. [`share`](Self::share) turns the chain into a stream that any number of
+/// operators may read, so a program shows where it forks.
 ///
 /// ```
 /// use millstream_stream::Program;
@@ -234,7 +234,7 @@ impl<C: Fused> Chain<C> {
         Chain { program, node, code: Then { before, step: code } }
     }
 
-    /// Produces one value at the end of the stream: the final state.
+    /// Produces the final state, at the end of the stream.
     pub fn reduce<S, F>(self, first: S, mut step: F) -> Chain<impl Fused<Value = S>>
     where
         S: Clone + 'static,

@@ -209,7 +209,7 @@ impl<T: Clone + 'static> Stream<T> {
         Self::new(&self.program, node, slot)
     }
 
-    /// Produces one value at the end of the stream: the final state.
+    /// Produces the final state, at the end of the stream.
     pub fn reduce<S: Clone + 'static>(&self, first: S, mut step: impl FnMut(&mut S, &T) + 'static) -> Stream<S> {
         self.try_reduce("reduce", first, move |state, value| {
             step(state, value);

@@ -99,8 +99,8 @@ impl Block {
         (bytes.sum(), values.sum())
     }
 
-    /// Increases `caps` until the block runs forever. Returns capacities of which no single one can be reduced while the others
-    /// stay.
+    /// Increases `caps` until the block runs forever, and then reduces each capacity as far as possible. In the result, no
+    /// capacity can be reduced on its own.
     ///
     /// Only edges that are full in a deadlock become larger. No edge grows forever: with unlimited room in some edges, either the
     /// state of the run recurs, or the run is stuck at other edges.
@@ -141,7 +141,8 @@ impl Block {
         // For each target, the number of firings beyond its share so far, which other targets needed.
         let mut ahead = vec![0_u64; self.targets.len()];
         let mut saved = Saved::of(&tokens, &ahead);
-        // Brent's algorithm finds the period: the number of rounds between two saved states doubles each time.
+        // Brent's algorithm finds the period: a state is saved after a number of rounds that doubles each time, and each later
+        // state is compared with it.
         let (mut rounds, mut power) = (0_u64, 1_u64);
         loop {
             for at in 0..self.targets.len() {

@@ -8,15 +8,15 @@ use super::diagram::Diagram;
 /// An edge of a path, and whether the path follows it forwards, from its producer to its consumer.
 pub(super) type Step = (EdgeId, bool);
 
-/// See the [module](self). A path follows its first and its last edge forwards. If it leads over several forks and joins,
-/// it may follow edges in between backwards.
+/// See the [module](self). Each path follows its first and its last edge forwards. A path over several forks and joins may follow
+/// edges in between backwards.
 #[derive(Debug, Clone)]
 pub(super) struct Cycle {
-    /// An actor that gives to both paths.
+    /// The actor whose values enter both paths.
     pub(super) fork: usize,
-    /// The last branch of the fork's tree that both paths share.
+    /// The last branch of the fork's tree that is on both paths.
     pub(super) shared: Option<usize>,
-    /// The actor with the largest number, which takes from both.
+    /// The actor that takes from both paths. It has the largest number of all actors on the cycle.
     pub(super) join: usize,
     pub(super) paths: [Vec<Step>; 2],
 }
@@ -26,7 +26,7 @@ impl Cycle {
     pub(super) fn of(net: &Net, diagram: &Diagram, walk: &[(usize, bool)]) -> Self {
         let steps: Vec<Step> =
             walk.iter().filter_map(|(line, forward)| Some((diagram.lines[*line].edge?, *forward))).collect();
-        // A path that may fall silent is best explained from the fork directly above it.
+        // If a path may fall silent, the message is clearest with the fork directly above the place where it does.
         let above = (0..steps.len()).filter(|at| may_be_silent(net, &steps, *at)).map(|at| fork_above(net, &steps, at));
         let mut rooted = above.map(|fork| Self::rooted(net, &steps, fork));
         if let Some(cycle) = rooted.find(|cycle| cycle.silent(net).is_some()) {
@@ -54,7 +54,7 @@ impl Cycle {
         Self { fork, shared, join, paths }
     }
 
-    /// Returns the path that may fall silent, and where it may.
+    /// Returns a path that may stay without values for any length of time, and the reason.
     pub(super) fn silent(&self, net: &Net) -> Option<(usize, Silent)> {
         (0..2).find_map(|path| {
             let steps = &self.paths[path];
@@ -83,7 +83,7 @@ impl Cycle {
 pub(super) enum Silent {
     /// The data decide at this branch of this actor.
     Branch(usize, usize),
-    /// A reduce gives only at the end.
+    /// A reduce produces its value only at the end.
     Reduce,
 }
 
@@ -99,7 +99,7 @@ fn may_be_silent(net: &Net, steps: &[Step], at: usize) -> bool {
         || net.actors[edge.consumer].kind == Kind::Reduce
 }
 
-/// Returns the fork from which the cycle leads down to a step's edge.
+/// Returns the fork above a step's edge: the actor from which the cycle leads down to that edge.
 fn fork_above(net: &Net, steps: &[Step], at: usize) -> usize {
     let forward = steps[at].1;
     let mut first = at;

@@ -1,8 +1,8 @@
 //! The net as an undirected diagram, and its blocks.
 //!
-//! A *point* has a clock of its own: it is an actor, a data decision in a tree, or the end of a reduce. A *line* joins
-//! two points: it is an edge of the net, or the link from a clock to a decision that thins it. A reduce has two points
-//! without a line between them, because its input and its output have no common clock.
+//! A *point* has a clock of its own: it is an actor, a data decision in a tree, or the end of a reduce. A *line* connects two
+//! points: it is an edge of the net, or a link from a clock to a data decision that lets only some of the clock's values pass. A
+//! reduce has two points without a line between them, because its input and its output have no common clock.
 //!
 //! A *block* is a maximal set of lines of which any two lie on a common cycle. A line on no cycle is a block of its own.
 
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use crate::clock::Pass;
 use crate::net::{EdgeId, Kind, Net};
 
-/// A line between two points. It has an edge of the net, unless it is a link to a data decision.
+/// A line between two points. `edge` is its edge in the net, or `None` for a link to a data decision.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     pub(super) ends: [usize; 2],
@@ -88,7 +88,8 @@ impl Diagram {
             }
             (number[root], low[root]) = (next, next);
             next += 1;
-            // The point, the line that led to it, and the number of its lines followed so far.
+            // For each point on the current path: the point, the line that led to it, and the number of its lines followed so
+            // far.
             let mut stack = vec![(root, usize::MAX, 0)];
             while let Some((point, arrived, followed)) = stack.last_mut() {
                 let (point, arrived) = (*point, *arrived);
@@ -123,9 +124,9 @@ impl Diagram {
         blocks
     }
 
-    /// Returns the shortest walk from one point to another along lines for which `allowed` returns `true`. Each line comes
-    /// with a flag, which says whether the walk follows it from its first end to its second; `allowed` gets the flag, too.
-    /// `jumps` connect points without a line.
+    /// Returns the shortest walk from one point to another along lines for which `allowed` returns `true`. A flag for each line
+    /// says whether the walk follows it from its first end to its second; `allowed` also gets this flag. `jumps` are pairs of
+    /// points between which the walk may move without a line.
     pub(super) fn walk(
         &self,
         from: usize,

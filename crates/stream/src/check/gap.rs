@@ -1,5 +1,4 @@
-//! The growth of the queue in front of a refused join, which predicts the value of the fork at which a buffer
-//! overflows.
+//! The growth of the queue in front of a refused join. It predicts at which value of the fork a buffer overflows.
 
 use std::sync::Arc;
 
@@ -14,14 +13,14 @@ const MAX_FIRINGS: u64 = 1 << 20;
 /// The growth of one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// The counts of the fork's values after which the queue was longer than ever before, each with the queue's length.
+    /// Each record: the number of the fork's values when the queue became longer than ever before, and the queue's length.
     records: Vec<(u64, u64)>,
-    /// The length of the period in values of the fork, and the number of values by which the queue grows in each period.
+    /// The number of the fork's values in a period, and the number of values by which the queue grows in each period.
     period: Option<(u64, u64)>,
 }
 
 impl Gap {
-    /// Returns the number of the fork's values after which the queue has held more than `buffer`; `None` if it is
+    /// Returns the number of the fork's values after which the queue has held more than `buffer` values; `None` if this is
     /// unknown.
     pub(super) fn overflows_at(&self, buffer: u64) -> Option<u128> {
         let first = |buffer: u64| self.records.iter().find(|(_, held)| *held > buffer).map(|(n, _)| u128::from(*n));
@@ -31,14 +30,14 @@ impl Gap {
         let (length, growth) = self.period?;
         let (_, most) = self.records.last()?;
         let periods = (buffer - most) / growth + 1;
-        // The growth of these periods may exceed the buffer if the first record is in the last period.
+        // The growth over these periods may exceed the buffer; the first record then decides.
         let rest = u128::from(buffer).checked_sub(u128::from(periods) * u128::from(growth));
         let rest = rest.and_then(|rest| u64::try_from(rest).ok())?;
         Some(first(rest)? + u128::from(periods) * u128::from(length))
     }
 
-    /// Returns the growth in front of a cycle's join on the path `growing`. If the data decide, no value passes on the
-    /// other path, and every value passes on this one.
+    /// Returns the growth of the queue between the path `growing` and the cycle's join. If the data decide, this assumes the
+    /// worst case: on `growing` every value passes, and on the other path no value passes.
     pub(super) fn of(net: &Net, cycle: &Cycle, growing: usize) -> Self {
         let grows = cycle.last_edge(growing);
         let silent = cycle.silent(net).map(|(_, silent)| silent);
@@ -76,10 +75,10 @@ impl Gap {
     }
 }
 
-/// Ends the run, because the growth is known or the run is too long.
+/// The error that ends the run: the growth is known, or the run is too long.
 struct Over;
 
-/// Follows one queue, firing by firing.
+/// Observes one queue during a run, after each firing.
 struct Watch {
     fork: usize,
     grows: EdgeId,
@@ -91,7 +90,7 @@ struct Watch {
     /// An earlier state.
     saved: Option<Saved>,
     power: u64,
-    /// The fewest values in the queue since the saved state.
+    /// The minimum number of values in the queue since the saved state.
     fewest: u64,
 }
 
@@ -99,7 +98,7 @@ struct Saved {
     given: u64,
     most: u64,
     held: u64,
-    /// The phases, the waiting actors, and all other queues.
+    /// The state without the observed queue: the phases, the waiting actors, and all other queues.
     rest: Vec<u64>,
 }
 
@@ -125,8 +124,8 @@ impl Watch {
         if self.firings > MAX_FIRINGS { Err(Over) } else { Ok(()) }
     }
 
-    /// Checks whether everything but the queue is as in the saved state. If so, everything repeats, as long as the queue
-    /// does not run empty.
+    /// Checks whether the state, except for the observed queue, is the same as the saved state. If so, the run repeats from here,
+    /// provided that the queue never became empty in between.
     fn look(&mut self, tokens: &Tokens, held: u64) -> Result<(), Over> {
         let grows = self.grows;
         let rest = || {

@@ -3,76 +3,83 @@
 //! # The net
 //!
 //! A graph becomes a net of *actors* with queues between them. Sources, zips, merges, repeats, prefixes, reduces and
-//! sinks are actors. All other operators produce at most one value for each value they take, and produce it at once.
-//! They need no queue, and belong to the *tree* of the actor whose values they process. A queue, or *edge*, leads from
-//! an actor down a path of its tree to an input of another actor. A firing takes at most one value from each input and
-//! produces at most one, which enters every queue whose path it passes. A firing is one step, possible when the inputs
-//! have their values and those queues have room.
+//! sinks are actors. All other operators produce at most one value for each value they take, and produce it at once. They need no
+//! queue, and belong to the *tree* of the actor whose values they process. A queue, or *edge*, leads from an actor down a path of
+//! its tree to an input of another actor.
+//!
+//! When an actor *fires*, it takes at most one value from each input and produces at most one value. This value enters every
+//! queue whose path lets it pass. A firing is one step: it is possible when the inputs have the values that it takes and these
+//! queues have room.
 //!
 //! # The bound
 //!
-//! *Capacities* set the number of values that each edge can hold; they are *enough* if some order of firing never
-//! stops. Each actor takes from inputs and waits for room in an order that depends only on its own phase, and the room
-//! in a queue is itself a stream, from the queue's reader to its writer. The net with its capacities is therefore a
-//! Kahn network (1974), and three facts follow:
+//! The *capacity* of an edge is the number of values that it can hold. Capacities are *enough* if some order of firing never
+//! stops. Each actor takes from its inputs and waits for room in an order that depends only on its own phase. The free room of a
+//! queue can be seen as a stream from the queue's reader to its writer. The net with its capacities is therefore a Kahn network
+//! (1974), and three facts follow:
 //!
 //! 1. The values of every stream are the same in every order of firing and for all capacities that are enough.
-//! 2. If one order never stops, every order can be continued: no choice leads into a deadlock. Capacities are therefore
-//!    enough if and only if *one* run, by any rule, never stops.
+//! 2. If one order never stops, no choice leads into a deadlock: every order can be continued. Hence a single run, with any rule
+//!    for the order, decides whether capacities are enough.
 //! 3. More capacity never hurts.
 //!
-//! By fact 3, the set of sufficient capacities is closed upwards. Each edge has a *least* capacity, with which the net
-//! runs forever if all other edges are unlimited. If all least capacities together are enough, they are the bounds, and
-//! no edge can ever do with less.
+//! Each edge has a *least* capacity: the smallest with which the net runs forever if all other edges are unlimited. By fact 3,
+//! every larger capacity is enough as well. If all least capacities together are enough, they are the bounds, and no edge can
+//! ever have a smaller one.
 //!
-//! Otherwise edges compete. In `x = lines(); zip(prefix(x, 0, 0), x)`, the join is two values behind, and these wait
-//! either in front of the prefix or behind it. The least capacity of both queues is 1, but one of them needs 2. No
-//! bounds of such a net are least for every edge. The bounds are then those with the smallest sum in bytes. A deadlock
-//! is a cycle of waits, and recurs as long as none of its full edges gets more room. The search therefore begins with the
-//! least capacities, enlarges one full edge of the deadlock at a time, and always continues from the smallest sum. That
-//! takes exponential time in the worst case, since the problem is NP-complete (Murthy, 1996). After 2^18 firings, the
-//! search ends for this block, whose bounds are then minimal in a weaker sense: no single bound can be reduced while the
-//! others stay.
+//! Otherwise edges compete. In `x = lines(); zip(prefix(x, 0, 0), x)`, two values have to wait, either in front of the prefix or
+//! behind it. The least capacity of each of these two queues is 1, but one of them must have 2. No choice of bounds for such a
+//! net is least for every edge. The bounds are then those with the smallest sum in bytes.
 //!
-//! In all cases a run reaches each bound, since otherwise a smaller bound would be enough.
+//! To find them, the search uses that a deadlock is a cycle of waits, which recurs as long as none of its full edges gets more
+//! room. It begins with the least capacities, enlarges one full edge of the deadlock at a time, and always continues from the
+//! smallest sum. In the worst case this takes exponential time, since the problem is NP-complete (Murthy, 1996). After 2^18
+//! firings, the search is given up for this block. Its bounds are then minimal in a weaker sense: no single bound can be reduced
+//! while the others stay.
+//!
+//! In all cases, some queue state of a run reaches each bound, since otherwise a smaller bound would be enough.
 //!
 //! # Blocks
 //!
-//! The net's diagram has a point for each clock and a line for each edge. The clocks are the actors and the data
-//! decisions in trees, each linked to the clock that it thins. The blocks of the diagram are the maximal sets of lines
-//! of which any two lie on a common cycle. A line on no cycle needs a capacity of 1, and every other block is sized
-//! on its own:
+//! The net's diagram has a point for each clock and a line for each edge. The clocks are the actors and the data decisions in
+//! trees. A further line links each data decision to the clock whose values it selects from. A *block* is a maximal set of lines
+//! in which any two lines lie on a common cycle. An edge on no cycle needs a capacity of 1, and every other block is sized on its
+//! own:
 //!
 //! *If each block on its own runs forever while everything outside it always has values and room, then the net runs
-//! forever.* Suppose that no actor can fire. Each block on its own could fire some actor, which is ready as far as this
-//! block is concerned; let the block pick that actor. Blocks and the actors they share form a forest, since a cycle of
-//! blocks would be one block. If `k` is the number of blocks of an actor, the sum of `k - 1` over all actors is therefore
-//! less than the number of blocks. Hence some actor is picked by all of its blocks, and can fire after all. A data
-//! decision demands room as if the value passed, so the argument is valid for all data.
+//! forever.* The proof is by contradiction. Suppose that no actor of the net can fire. In each block there is an actor that could
+//! fire if only this block existed; let the block pick one such actor. The blocks and the actors that they share form a forest,
+//! because blocks around a cycle would be a single block. Let `k` be the number of blocks that contain an actor. In a forest, the
+//! sum of `k - 1` over all actors is less than the number of blocks. If every actor lacked the pick of at least one of its
+//! blocks, there would be at most that sum of picks, fewer than one for each block. Hence all blocks of some actor have picked
+//! it, so it can fire. A data decision demands room as if the value passed, so the argument is valid for all data.
 //!
-//! If the data decide about some lines of a block but not about all, the counts of its streams are unrelated. Such a
-//! block is refused: when the data decide against one path, values pile up on the other. Two paths from *one* decision
-//! have the same clock. A reduce takes all values and produces one at the end, so its input and its output are two points
-//! without a line. A graph is also refused if the input of a reduce can only end after the reduce's own result is taken.
+//! If the data decide about some lines of a block but not about all, the numbers of values in its streams are unrelated. Such a
+//! block is refused, because values pile up on one path while the data let nothing pass on the other. Two paths that come from
+//! *one* decision have the same clock, so they are not refused. A reduce takes all values and produces one at the end, so its
+//! input and its output are two points without a line between them. A graph is also refused if the input of a reduce can end only
+//! after the reduce's own result is taken.
 //!
 //! # Rates and capacities
 //!
-//! In a block without data decisions, all clocks are ultimately periodic. Each edge relates the rates of its ends. If
-//! the relations around a cycle contradict each other, one path gets ahead of the other by a fixed share of the fork's
-//! values and outgrows every buffer. The block is refused with that cycle. If the relations agree, a run on demand
-//! with unlimited queues holds a bounded number of values, because the rates bound its firings above and below. Its
-//! state therefore recurs, and the greatest lengths of its queues so far are enough. Smaller capacities are tried by
-//! running until the state recurs or nothing can fire. With periodic clocks, every graph that has bounds is accepted if
-//! its period has at most [`MAX_FIRINGS`] firings; a longer period is a separate error.
+//! In a block without data decisions, all clocks are ultimately periodic. Each edge relates the rates of its ends. If the
+//! relations around a cycle contradict each other, one path gets further and further ahead of the other and outgrows every
+//! buffer. The block is refused, and the refusal describes that cycle. If the relations agree, the check runs the block on demand
+//! with unlimited queues. The rates bound the number of firings of each actor from above and below, so the queues hold a bounded
+//! number of values, and the state of the run recurs. The greatest lengths of the queues until then are capacities that are
+//! enough. Smaller capacities are tried in further runs, each until the state recurs or no actor can fire. With periodic clocks,
+//! every graph that has bounds is accepted if its period has at most [`MAX_FIRINGS`] firings; a longer period is a separate
+//! error.
 //!
 //! # Buffers and spills
 //!
-//! If an edge has a `buffer` or `spill` that the check does not need, the edge is treated like any other. Otherwise the
-//! rest of the block must be connected and balanced, so that it has rates, and the edge must get at least as many
-//! values as its reader takes; its queue then has no bound. The remaining edges are sized as before, except that a
-//! state recurs when the unbounded queues hold at least as many values as before: more values never cause a deadlock,
-//! so the argument remains valid. If the data decide, such an edge must lead straight from the fork to the join, and
-//! have a value whenever the other edges have one.
+//! If the block has bounds without a `buffer` or `spill` on one of its edges, that edge is treated like any other. Otherwise, the
+//! queue of this edge has no bound, and two conditions must be met. Without the edge, the block must be connected and balanced,
+//! so that it has rates. And the edge must get values at least as fast as its reader takes them.
+//!
+//! The other edges are sized as above, with one difference: a state counts as recurring even if the unbounded queues hold more
+//! values than before. More values never cause a deadlock, so the argument remains valid. If the data decide, such an edge must
+//! lead straight from the fork to the join, and have a value whenever the other edges have one.
 
 mod balance;
 mod blocks;
@@ -97,7 +104,7 @@ pub enum CheckError {
     /// No buffer is enough between a fork and a join.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The moments of the inputs of a hold or an align cannot be compared.
+    /// The inputs of a hold or an align have no order in time that is defined, because they do not come from one source.
     #[error(
         "the inputs of `{label}` come from `{}` and `{}`; expected one origin, without zips, merges, repeats or prefixes \
          in between, so that both have a value or none at each moment of it", from[0], from[1]
@@ -126,7 +133,7 @@ pub enum CheckError {
         "the rate at which `{label}` gets values is a fraction of numbers beyond 128 bits; expected smaller numbers"
     )]
     RateTooLarge {
-        /// The node that gets the values.
+        /// The node at whose input the rate is too large.
         node: NodeId,
         /// Its label.
         label: String,
@@ -135,8 +142,9 @@ pub enum CheckError {
 
 /// Proves the smallest bounds for the queues of a graph.
 ///
-/// The module docs define the bound and prove it. The time of the check is proportional to the size of the graph and, for
-/// each fork that joins again, to the length of its period times the number of queues that hold more than one value.
+/// The module docs define the bounds and prove that they are enough. The time of the check is proportional to the size of the
+/// graph. In addition, each fork that joins again takes time proportional to the length of its period times the number of queues
+/// that hold more than one value.
 ///
 /// # Errors
 /// See [`CheckError`]. If there are several refusals, returns the one whose join comes first.

@@ -9,11 +9,11 @@ use super::balance::thinning;
 /// The kind of a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarantee {
-    /// The queue never needs more room.
+    /// Proven: the queue never needs more room than the bound.
     Proven,
-    /// The queue has the requested size; a run fails if that is too small.
+    /// The queue has the requested size. A run fails if this is too small.
     Buffer,
-    /// The queue grows on disk, and holds this number of values in memory.
+    /// The queue grows on disk. The bound is the number of values in memory.
     Spill,
 }
 
@@ -29,7 +29,7 @@ pub struct Bound {
     pub to: NodeId,
     /// The input of `to`.
     pub port: usize,
-    /// The pass that selects the values of `from` that enter the queue; `None` if no short word describes it.
+    /// Which values of `from` enter the queue; `None` if no short word describes them.
     pub clock: Option<Pass>,
     /// The number of values that enter for each value of `from`; `None` if the data decide.
     pub rate: Option<Rate>,

@@ -1,4 +1,4 @@
-//! The refusal of a fork and a join, with the facts a user needs to fix the program.
+//! The refusal of a fork and a join, with the facts that a user needs in order to fix the program.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use super::gap::Gap;
 pub enum Cause {
     /// The rates of the two paths differ.
     Rates,
-    /// The data decide how many values one path has.
+    /// The data decide how many values pass on at least one path.
     Data,
     /// One path has its only value at the end of the stream.
     End,
@@ -28,7 +28,7 @@ pub enum Cause {
 pub struct Path {
     /// The nodes from the one after the fork to the one before the join.
     pub nodes: Vec<NodeId>,
-    /// The input of the join in which it ends.
+    /// The input of the join at which the path ends.
     pub port: usize,
     /// The number of values that arrive at the join for each value of the fork; `None` if the data decide, or if the
     /// value comes at the end.
@@ -39,15 +39,15 @@ pub struct Path {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Way {
-    /// A buffer of this many values; a run that needs more fails.
+    /// A buffer for this many values. A run that needs more room fails.
     Buffer(u64),
-    /// A second pass over the source.
+    /// A second reading of the source.
     Reread,
     /// A queue that grows on disk.
     Spill,
-    /// A mark wherever the slower path has no value.
+    /// An `align`: where the slower path has no value, a mark takes its place.
     Align,
-    /// The last value of the slower path, repeated for each value of the faster one.
+    /// A `hold`: the last value of the slower path is repeated for each value of the faster path.
     Hold,
 }
 
@@ -56,7 +56,7 @@ pub enum Way {
 pub struct Refusal {
     /// The reason for the refusal.
     pub cause: Cause,
-    /// The node whose values go down both paths.
+    /// The node whose values enter both paths.
     pub fork: NodeId,
     /// The node that joins both paths.
     pub join: NodeId,
@@ -64,9 +64,9 @@ pub struct Refusal {
     pub paths: [Path; 2],
     /// The number of the path, 0 or 1, whose values pile up.
     pub growing: usize,
-    /// The number of values that pile up for each value of the fork or, if the data decide, the maximum of that number.
+    /// The number of values that pile up for each value of the fork. If the data decide, this is the maximum.
     pub growth: Option<Rate>,
-    /// Whether both paths come straight from the fork, so that the join can tell where one has no value.
+    /// Whether both paths come straight from the fork. If so, the join can tell at which values of the fork a path has no value.
     pub same_moments: bool,
     labels: [String; 2],
     gap: Gap,
@@ -112,11 +112,11 @@ impl Refusal {
         }
     }
 
-    /// Returns the number of the fork's values after which more than `buffer` values must wait. With [`Cause::Data`],
-    /// the number assumes data that pass everything on the growing path and nothing on the other.
+    /// Returns the number of the fork's values after which more than `buffer` values must wait. With [`Cause::Data`], this
+    /// assumes the worst case: every value passes on the growing path, and none on the other path.
     ///
-    /// This is exact for this fork and join alone. In a larger graph, other queues may hold a few more values, and the
-    /// buffer overflows later by the same number.
+    /// The number is exact if the graph has only this fork and this join. In a larger graph, other queues may hold a few values
+    /// as well, and the buffer overflows that much later.
     ///
     /// `None` means that the growth repeats after more firings than the check follows.
     #[must_use]
@@ -202,8 +202,8 @@ fn arriving(net: &Net, cycle: &Cycle, path: usize) -> Option<Rate> {
     Some(rate)
 }
 
-/// Returns whether a path has no rate. This is so if the data decide on it behind the part that both paths share, or if
-/// its value comes at the end.
+/// Returns whether a path has no rate. This is so if the data decide on the path after it has separated from the other path, or
+/// if its value comes at the end.
 fn is_by_data(net: &Net, cycle: &Cycle, path: usize) -> bool {
     let steps = &cycle.paths[path];
     steps.iter().enumerate().any(|(at, (edge, _))| {

@@ -1,4 +1,4 @@
-//! Clocks: the rate of a stream's values, counted in values of another stream.
+//! Clocks: how the values of a stream relate to the values of another stream.
 //!
 //! | type | meaning |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! Passes: which values pass an operator.
+//! Passes: which of an operator's input values pass.
 
 use std::fmt;
 
@@ -19,11 +19,12 @@ pub enum Pass {
         /// The distance from one passing value to the next.
         step: u64,
     },
-    /// An ultimately periodic word `u(v)`: a letter for each of the first values, then a cycle that repeats forever.
+    /// An ultimately periodic word `u(v)`. The prefix `u` has a letter for each of the first values; the cycle `v` then repeats
+    /// forever.
     Word {
-        /// `u`.
+        /// The prefix `u`.
         prefix: Vec<bool>,
-        /// `v`, with at least one `true` in it.
+        /// The cycle `v`, which contains at least one `true`.
         cycle: Vec<bool>,
     },
     /// The data decide.
@@ -122,7 +123,7 @@ impl Pass {
         }
     }
 
-    /// Composes this pass with `next`. Returns `None` if the result has no short form.
+    /// Returns the pass that has the same effect as this pass followed by `next`; `None` if it has no short form.
     pub(crate) fn then(&self, next: &Self) -> Option<Self> {
         match (self, next) {
             (any, all) | (all, any) if *all == Self::ALL => Some(any.clone()),
@@ -145,7 +146,8 @@ impl fmt::Display for Pass {
         };
         match self {
             Self::Every { first, step } => {
-                // A first value inside the first cycle is a rotation of the cycle: `(01)` for `0(10)`.
+                // If the first value lies within the first cycle, the word needs no prefix: the cycle is rotated, as in `(01)`
+                // for `0(10)`.
                 let (lead, turn) = if first < step { (0, *first) } else { (*first, 0) };
                 zeros(f, lead)?;
                 f.write_str("(")?;

@@ -19,7 +19,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate of one value for each value.
+    /// The rate 1: one value for each value.
     pub const ONE: Self = Self { values: 1, of: 1 };
 
     /// Returns `values / of`; `None` if either is 0.
@@ -47,7 +47,7 @@ impl Rate {
     /// Returns the product, or `None` if it does not fit.
     #[must_use]
     pub fn times(self, other: Self) -> Option<Self> {
-        // Cancelling crosswise first keeps the factors as small as those of the result.
+        // Common factors are cancelled before the multiplication, so the products do not overflow if the result fits.
         let (a, b) = (gcd(self.values, other.of), gcd(other.values, self.of));
         let values = (self.values / a).checked_mul(other.values / b)?;
         let of = (self.of / b).checked_mul(other.of / a)?;
@@ -72,7 +72,7 @@ impl Rate {
     /// Returns whether this rate is less than the other.
     #[must_use]
     pub fn is_below(self, other: Self) -> bool {
-        // Compares the continued fractions, whose parts never grow.
+        // Compares the two fractions as continued fractions, so that no intermediate number overflows.
         let (mut a, mut b, mut c, mut d) = (self.values, self.of, other.values, other.of);
         let mut turned = false;
         loop {
@@ -84,14 +84,14 @@ impl Rate {
             if rest_left == 0 || rest_right == 0 {
                 return rest_left != rest_right && ((rest_left == 0) != turned);
             }
-            // rest/b against rest/d is the opposite of b/rest against d/rest.
+            // Comparing the remainders as fractions is the reverse of comparing their reciprocals.
             (a, b, c, d) = (b, rest_left, d, rest_right);
             turned = !turned;
         }
     }
 }
 
-/// `1 of 2`: one value for every two.
+/// Writes the rate, such as `1 of 2`: one value for every two values.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.values, self.of)

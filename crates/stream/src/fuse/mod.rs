@@ -1,9 +1,9 @@
-//! Fusion: a source and its operators as one loop.
+//! Fusion: a source and its operators become one loop.
 //!
-//! The source of a chain pushes each value through the operators into a *sink*, a closure. The compiler knows the types
-//! of all of them, so the chain becomes one loop without calls, and the values stay in registers. The sink stops the
-//! loop when it has enough. A stop loses nothing: the next call continues with the next value of the source. The source
-//! is therefore read no further than the sink needs.
+//! The source of a chain pushes each value through the operators into a *sink*, a closure. The compiler knows the types of the
+//! source, the operators and the sink, so the chain becomes one loop without calls, and the values stay in registers. The sink
+//! stops the loop when it needs no more values, so the source is read no further than necessary. A stop loses nothing: the next
+//! call continues with the next value of the source.
 //!
 //! [`Whole`] hides the types behind one call for each value that leaves the chain.
 
@@ -23,9 +23,9 @@ pub(crate) use self::window::{ArrayWindows, Windows};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The sink has its value.
+    /// The sink has got the value that it needs.
     Value,
-    /// The steps are used up, or the caller has to subtract the steps of windows. The loop can continue.
+    /// The limit of steps is reached, or the caller has to subtract the steps of windows. The loop can be continued.
     Pause,
     /// The source has ended.
     End,
@@ -62,12 +62,12 @@ pub trait Fused: Sized + 'static {
     type Value: Clone + 'static;
 
     /// Pushes values into `sink` until `sink` stops the loop, the source ends, or the loop pauses. The loop pauses after
-    /// `steps` values of the source, or sooner. Subtracts the steps that it has taken from `steps`.
+    /// `steps` values of the source, or sooner. Each step is subtracted from `steps`.
     #[doc(hidden)]
     fn push(&mut self, steps: &mut u64, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
 
-    /// Pushes all values into `sink`, without counting steps or pausing. The loop owns its state, which the compiler can
-    /// keep in registers.
+    /// Pushes all values into `sink`, without counting steps or pausing. The loop is passed by value, so the compiler can keep
+    /// its state in registers.
     #[doc(hidden)]
     fn push_to_the_end(self, sink: impl FnMut(&Self::Value) -> ControlFlow<Stop>) -> Stop;
 

@@ -6,13 +6,13 @@ use crate::run::RunError;
 
 use super::{Fused, Stop};
 
-/// An operator: computes values from a value, and pushes them into the sink.
+/// An operator: for each value, computes its results and pushes them into the sink.
 pub(crate) trait Step<T>: 'static {
     type Out: Clone + 'static;
 
     fn step(&mut self, value: &T, sink: &mut impl FnMut(&Self::Out) -> ControlFlow<Stop>) -> ControlFlow<Stop>;
 
-    /// Returns the steps taken since the last call, without those of the source.
+    /// Returns the number of steps since the last call, without the steps of the source.
     fn steps(&mut self) -> u64 {
         0
     }
@@ -54,7 +54,7 @@ impl<T, U: Clone + 'static, F: FnMut(&T) -> U + 'static> Step<T> for Map<F> {
     }
 }
 
-/// Computes a value in place of the last result.
+/// Computes a value and overwrites the last result.
 pub(crate) struct Each<U, F> {
     pub(crate) result: Option<U>,
     pub(crate) compute: F,
@@ -92,7 +92,7 @@ impl<T: Clone + 'static, F: FnMut(&T) -> Result<bool, RunError> + 'static> Step<
     }
 }
 
-/// Takes all values of a loop, and produces one at its end.
+/// Takes all values of a loop, and produces one value at the end.
 pub(crate) struct Reduce<C, S, F> {
     pub(crate) before: C,
     pub(crate) state: S,

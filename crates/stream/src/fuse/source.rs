@@ -1,4 +1,4 @@
-//! Sources: the heads of loops.
+//! Sources, which begin loops.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -8,7 +8,7 @@ use crate::run::RunError;
 
 use super::{Fused, Stop, past_pauses};
 
-/// The steps of windows and of large values that the loop has not subtracted yet.
+/// The steps of windows and of large values that have not been subtracted from the limit yet.
 pub(crate) type UncountedSteps = Rc<Cell<u64>>;
 
 /// The values of an iterator.
@@ -24,10 +24,10 @@ where
 {
     type Value = I::Item;
 
-    // The loop's state stays in registers only where the whole loop is one function.
+    // Inlined, because the loop's state stays in registers only if the whole loop is one function.
     #[inline(always)]
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
-        // A local number stays in a register, whatever the sink does.
+        // This copy is a local variable, so it stays in a register, whatever the sink does.
         let mut left = *steps;
         let stop = loop {
             if left == 0 {
@@ -47,7 +47,7 @@ where
 
     #[inline(always)]
     fn push_to_the_end(mut self, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
-        // The iterator's own loop is faster than repeated calls of `next` for an iterator made of several parts.
+        // An iterator that consists of several parts, such as a chain, runs its own loop faster than repeated calls of `next`.
         self.values.try_for_each(|value| past_pauses(sink(&value))).break_value().unwrap_or(Stop::End)
     }
 
@@ -63,7 +63,7 @@ where
     }
 }
 
-/// The values that a function writes, each in place of the last.
+/// The values that a function writes. Each value overwrites the last one.
 pub(crate) struct Read<T, F> {
     pub(crate) value: T,
     pub(crate) read: F,

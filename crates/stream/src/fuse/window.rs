@@ -5,19 +5,20 @@ use std::ops::ControlFlow;
 use super::Stop;
 use super::operator::Step;
 
-/// The steps of windows after which a loop pauses, so that its caller can count them.
+/// The number of window steps after which a loop pauses, so that its caller can count them.
 const MAX_STEPS: u64 = 4096;
 
 /// Gathers windows of `n` values. Each window begins `step` values after the one before, and takes `n` steps.
 pub(crate) struct Windows<T> {
     step: usize,
-    /// The window. The values from `filled` on belong to an earlier window, and stay for their memory.
+    /// The values of the window. Those from index `filled` on belong to an earlier window; they stay so that their memory can be
+    /// reused.
     values: Vec<T>,
     n: usize,
     filled: usize,
-    /// The values to drop before the next window.
+    /// The number of values to drop before the next window.
     dropping: usize,
-    /// The steps that the caller has not subtracted yet.
+    /// The number of steps that the caller has not subtracted yet.
     steps: u64,
 }
 
@@ -30,7 +31,7 @@ impl<T> Windows<T> {
     fn advance(&mut self) {
         let Self { step, n, .. } = *self;
         let kept = n.saturating_sub(step);
-        // The values to keep move to the front, and the dropped ones behind them.
+        // Move the values to keep to the front. The dropped values follow them, for their memory.
         if kept > step {
             self.values.rotate_left(step);
         } else if kept > 0 {
@@ -73,12 +74,12 @@ impl<T: Clone + 'static> Step<T> for Windows<T> {
     }
 }
 
-/// Gathers windows of `N` values. Each window begins `STEP` values after the one before. Every value shifts the values
-/// before it. The compiler knows all positions, so a small window stays in registers.
+/// Gathers windows of `N` values. Each window begins `STEP` values after the one before. Each new value shifts all values of the
+/// window by one. The compiler knows all positions, so a small window stays in registers.
 pub(crate) struct ArrayWindows<T, const N: usize, const STEP: usize> {
     /// The last values, oldest first.
     values: Option<[T; N]>,
-    /// The number of values up to the end of the next window.
+    /// The number of values still missing until the next window is complete.
     missing: usize,
 }
 
