@@ -2,7 +2,7 @@
 
 use crate::{barrierd, global, membarrier, mprotect, symmetric};
 
-/// A way to make the hot side's fence cheap; each back-end has a file of its own.
+/// A back-end: a mechanism for heavy fences. Each back-end has a file of its own.
 #[derive(Debug)]
 pub(crate) struct Backend {
     /// The name in `MILLSTREAM_FENCE` and in [`Fence::describe`](crate::Fence::describe).
@@ -11,22 +11,22 @@ pub(crate) struct Backend {
     pub(crate) about: &'static str,
     /// Whether the light side needs no fence instruction.
     pub(crate) asymmetric: bool,
-    /// The way in which its tickets are served.
+    /// Which party passes the fences of tickets.
     pub(crate) tickets: Tickets,
-    /// Makes the back-end ready; the error says what is missing. Must precede `heavy`; calling it again is harmless.
+    /// Prepares the back-end; the error says what is missing. Must be called before `heavy`. Calling it again is harmless.
     pub(crate) prepare: fn() -> Result<(), String>,
-    /// The cold side's fence. After an error, which is the kernel's reason for refusing, no fence was passed.
+    /// The cold side's fence. An error is the kernel's reason for the refusal, and means that no fence was passed.
     pub(crate) heavy: fn() -> Result<(), String>,
 }
 
 /// The party that passes a ticket's fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tickets {
-    /// The first caller that asks whether it is done: the fence takes microseconds.
+    /// The first caller of `is_done`, because the fence takes only microseconds.
     AtOnce,
-    /// A thread of this process: the fence takes milliseconds in the kernel.
+    /// A separate thread of this process, because the fence takes milliseconds in the kernel.
     ByThread,
-    /// The processors themselves, as `barrierd`'s page shows.
+    /// No thread of this process: the processors pass barriers of their own accord, and the page of `barrierd` shows when.
     ByPage,
 }
 

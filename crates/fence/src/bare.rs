@@ -1,4 +1,4 @@
-//! Fences for programs without a known operating system: full ones on both sides, or a heavy one that the program sets.
+//! Fences for programs without a known operating system. Both sides have full fences, unless the program sets a heavy fence.
 
 use core::mem;
 use core::ptr;
@@ -7,12 +7,13 @@ use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence, fence};
 /// The heavy fence that the program has set, a `fn()`; null if there is none.
 static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// Sets the heavy fence of this program; from then on [`light`] is free. With the feature `std` it does nothing.
+/// Sets the heavy fence of this program. From then on, [`light`] needs no fence instruction. With the feature `std`, this
+/// function does nothing.
 ///
 /// # Safety
 /// Between each call of `heavy` and its return, every other thread of the program passes a full fence, or is
-/// interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and this call happens
-/// before every later fence, as it does if the processors or the threads are started afterwards.
+/// interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and this call happens before
+/// every later fence of any thread. This is the case if the other processors or threads are started afterwards.
 ///
 /// ```ignore
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }
@@ -21,7 +22,7 @@ static HEAVY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 /// unsafe { millstream_fence::set_heavy_fence(interrupt_all_processors) };
 /// ```
 pub unsafe fn set_heavy_fence(heavy: fn()) {
-    // Relaxed, like all accesses to it: the caller orders this before all fences.
+    // Relaxed, like all accesses to `HEAVY`: the caller orders this store before all fences.
     HEAVY.store(heavy as *mut (), Ordering::Relaxed);
 }
 
@@ -31,7 +32,7 @@ fn heavy_fence() -> Option<fn()> {
     unsafe { mem::transmute::<*mut (), Option<fn()>>(heavy) }
 }
 
-/// The hot side's fence: a compiler fence if the program has [set](set_heavy_fence) a heavy one, otherwise a full one.
+/// The hot side's fence: a compiler fence if the program has [set](set_heavy_fence) a heavy fence, otherwise a full fence.
 #[inline]
 pub fn light() {
     if is_asymmetric() {
@@ -41,14 +42,14 @@ pub fn light() {
     }
 }
 
-/// Whether [`light`] is free of fence instructions.
+/// Returns whether [`light`] is free of fence instructions.
 #[inline]
 #[must_use]
 pub fn is_asymmetric() -> bool {
     !HEAVY.load(Ordering::Relaxed).is_null()
 }
 
-/// The cold side's fence: the one that the program has [set](set_heavy_fence), otherwise a full one.
+/// The cold side's fence: the heavy fence that the program has [set](set_heavy_fence), otherwise a full fence.
 pub fn heavy() {
     fence(Ordering::SeqCst);
     if let Some(heavy) = heavy_fence() {
@@ -57,7 +58,7 @@ pub fn heavy() {
     }
 }
 
-/// The heavy fence, of which there is one kind.
+/// A kind of heavy fence. Without `std` there is only one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence(());
 
@@ -70,19 +71,19 @@ impl Fence {
         heavy();
     }
 
-    /// Stands for a heavy fence that begins after this call.
+    /// Returns a ticket for a heavy fence that begins after this call.
     #[must_use]
     pub fn ticket(self) -> Ticket {
         Ticket(())
     }
 }
 
-/// A future fence, which the first caller of [`is_done`](Ticket::is_done) passes.
+/// A future fence. The first call of [`is_done`](Ticket::is_done) passes the fence.
 #[derive(Debug, Clone, Copy)]
 pub struct Ticket(());
 
 impl Ticket {
-    /// Passes the fence, and returns that it is done.
+    /// Passes the fence, and returns `true`.
     #[must_use]
     pub fn is_done(&self) -> bool {
         heavy();

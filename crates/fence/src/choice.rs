@@ -9,44 +9,42 @@ use crate::{barrierd, global, membarrier, mprotect, symmetric};
 /// The environment variable that selects a back-end for every kind of fence, if it works.
 pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
 
-/// Back-ends for callers in a hurry, best first; the last works everywhere. A fence that takes milliseconds is not
-/// among them: fencing on the hot side would be better than making every cold caller wait that long.
+/// The back-ends for [`Fence::FAST`](crate::Fence::FAST), best first. The last one works everywhere. None of them takes
+/// milliseconds: rather than make each caller wait that long, the hot side should pass full fences.
 static FAST: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &symmetric::BACKEND];
-/// Tried before the fast one for callers that can wait some milliseconds.
+/// The back-ends for [`Fence::CHEAP`](crate::Fence::CHEAP), tried before the fast one.
 static CHEAP: [&Backend; 1] = [&barrierd::backend::BACKEND];
-/// Tried before the fast one for callers that would rather wait than interrupt other cores.
+/// The back-ends for [`Fence::QUIET`](crate::Fence::QUIET), best first, tried before the fast one.
 static QUIET: [&Backend; 2] = [&global::BACKEND, &barrierd::backend::BACKEND];
 
-/// The work of [`light`]; a copy of [`fast`]'s answer that one plain load reads.
+/// Whether [`light`] needs a fence. This copies the result of [`fast`] into one byte, which a plain load reads.
 static LIGHT: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const FREE: u8 = 1;
 const FULL: u8 = 2;
 
-/// A back-end, and the reasons for choosing it.
+/// The chosen back-end, and the reasons for the choice.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) backend: &'static Backend,
-    /// The reasons why the back-ends before it were passed over.
+    /// The reasons why better back-ends do not work here.
     passed_over: Vec<String>,
 }
 
-/// The hot side's fence: pairs with a heavy fence of any other thread, whichever [`Fence`](crate::Fence) it is.
+/// The hot side's fence. It pairs with a heavy fence of any other thread, of any kind of [`Fence`](crate::Fence).
 ///
-/// Everything this thread wrote before is visible to a thread that passes a heavy fence afterwards, and everything
-/// written before an earlier heavy fence is visible to this thread from here on. Light fences do not pair with each
-/// other.
+/// Everything this thread wrote before is visible to any thread that passes a heavy fence afterwards. Everything written before
+/// an earlier heavy fence is visible to this thread from here on. Light fences do not pair with each other.
 ///
-/// Wait-free, except that the first call in the process chooses the back-end (three system calls). Cost: a load and a
-/// branch that is always predicted, where [`is_asymmetric`](crate::is_asymmetric); otherwise also a full fence (about
-/// 40 cycles).
+/// Wait-free, except that the first call in the process chooses the back-end (three system calls). Cost: a load, and a branch
+/// that is always predicted. If fences are not [asymmetric](crate::is_asymmetric) here, also a full fence (about 40 cycles).
 ///
 /// ```
 /// millstream_fence::light();
 /// ```
 #[inline(always)]
 pub fn light() {
-    // Relaxed: the value is decided once, and a thread that reads UNKNOWN makes the choice.
+    // Relaxed: the value is decided once, and a thread that still reads `UNKNOWN` makes the choice itself.
     if LIGHT.load(Ordering::Relaxed) == FREE {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -54,7 +52,7 @@ pub fn light() {
     }
 }
 
-/// This function is out of line to keep loops around [`light`] small: the call costs nothing compared with the fence.
+/// Out of line, to keep loops around [`light`] small. Compared with the fence, the call costs nothing.
 #[cold]
 fn full_or_first() {
     if LIGHT.load(Ordering::Relaxed) == UNKNOWN {
@@ -65,7 +63,7 @@ fn full_or_first() {
     }
 }
 
-/// The choice for callers in a hurry. It alone decides the work of [`light`].
+/// Returns the choice for fast fences. It alone decides whether [`light`] needs a fence.
 pub(crate) fn fast() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     CHOICE.get_or_init(|| {
@@ -75,28 +73,28 @@ pub(crate) fn fast() -> &'static Choice {
     })
 }
 
-/// The choice for callers that can wait some milliseconds, but not indefinitely.
+/// Returns the choice for cheap fences, whose callers can wait some milliseconds.
 pub(crate) fn cheap() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     rather(&CHEAP, &CHOICE)
 }
 
-/// The choice for callers that would rather wait than interrupt other cores.
+/// Returns the choice for quiet fences, whose callers would rather wait than interrupt other cores.
 pub(crate) fn quiet() -> &'static Choice {
     static CHOICE: OnceLock<Choice> = OnceLock::new();
     rather(&QUIET, &CHOICE)
 }
 
-/// The first of these back-ends that works, otherwise the fast one.
+/// Returns the first of these back-ends that works, or the fast one if none does.
 fn rather(order: &[&'static Backend], choice: &'static OnceLock<Choice>) -> &'static Choice {
     let fast = fast();
-    // If the light side passes full fences, the heavy side interrupts no core anyway; and a back-end named by the
-    // environment applies to every kind of fence.
+    // There are two reasons to use the fast back-end at once. If light fences are full fences, the fast heavy fence interrupts no
+    // core anyway. And if the environment names a back-end, it applies to every kind of fence.
     if !fast.backend.asymmetric || asked().as_deref() == Some(fast.backend.name) {
         return fast;
     }
-    // The fast back-end is in force and is not tried again: even if the kernel refuses it by now, a full fence would
-    // not pair with the free light fences.
+    // The fast back-end is in force, and is not tried again. Even if the kernel refuses it by now, `symmetric` could not replace
+    // it: its full fence does not pair with light fences that are free.
     choice.get_or_init(|| Choice::make(order, None, fast.backend))
 }
 
@@ -105,7 +103,7 @@ fn asked() -> Option<String> {
 }
 
 impl Choice {
-    /// The first of these back-ends that works, or `otherwise`.
+    /// Chooses the first of these back-ends that works, or `otherwise`.
     fn make(order: &[&'static Backend], asked: Option<&str>, otherwise: &'static Backend) -> Self {
         let mut passed_over = Vec::new();
         let wanted = asked.and_then(|asked| backend::ALL.into_iter().find(|backend| backend.name == asked));

@@ -11,11 +11,13 @@ use crate::ticket::Ticket;
 /// | | time | cost for other threads |
 /// | --- | --- | --- |
 /// | [`FAST`](Fence::FAST) | some 10 µs (0.5 µs while the process has one thread) | an interrupt to each core that runs the process |
-/// | [`CHEAP`](Fence::CHEAP) | 0.05 to 4 ms where [`barrierd`](crate::barrierd) runs when the process first asks, otherwise as the fast one | none where it runs: the daemon's page tells when every core was interrupted or idle of its own accord |
-/// | [`QUIET`](Fence::QUIET) | 5 to 20 ms, longer on a busy machine | none: it waits until every core was interrupted or switched of its own accord |
+/// | [`CHEAP`](Fence::CHEAP) | 0.05 to 4 ms if [`barrierd`](crate::barrierd) runs when the process first needs it, otherwise the
+/// time of a fast fence | none with `barrierd`: its page shows when every core was interrupted or idle of its own accord |
+/// | [`QUIET`](Fence::QUIET) | 5 to 20 ms, longer on a busy machine | none: the fence waits until every core was interrupted or
+/// has switched threads of its own accord |
 ///
-/// Where a kernel or a sandbox offers less, the priority is honoured as far as possible; [`describe`](Fence::describe)
-/// names the back-end in force.
+/// If a kernel or a sandbox does not allow this, the fence is replaced by the nearest one that works;
+/// [`describe`](Fence::describe) names the back-end in force.
 ///
 /// ```
 /// use millstream_fence::Fence;
@@ -30,8 +32,8 @@ pub struct Fence {
     priority: Priority,
 }
 
-/// The kernel refuses every kind of heavy fence. It accepted one when the process started to use light fences, which
-/// rely on it; the process has entered a sandbox since.
+/// The kernel refuses every kind of heavy fence. It accepted one when the process began to use light fences, which rely on it.
+/// Since then, the process has entered a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
@@ -55,29 +57,27 @@ enum Priority {
 }
 
 impl Fence {
-    /// As soon as possible; other cores may be interrupted.
+    /// A fence that is passed as soon as possible. Other cores may be interrupted.
     pub const FAST: Fence = Fence { priority: Priority::Fast };
-    /// Without an interrupt to other cores where the daemon [`barrierd`](crate::barrierd) runs.
+    /// A fence that interrupts no other core if the daemon [`barrierd`](crate::barrierd) runs.
     pub const CHEAP: Fence = Fence { priority: Priority::Cheap };
-    /// Without an interrupt to other cores, where the machine offers a way.
+    /// A fence that interrupts no other core, if the machine has a mechanism for this.
     pub const QUIET: Fence = Fence { priority: Priority::Quiet };
 
     /// Passes a heavy fence.
     ///
     /// Everything written before this call is visible to every other thread after its next light fence; everything
-    /// other threads wrote before their latest light fence is visible after this call. Where
-    /// [`is_asymmetric`], the call acts as if every other thread passed a full fence at some
-    /// moment during it.
+    /// other threads wrote before their latest light fence is visible after this call. If fences are [asymmetric](is_asymmetric)
+    /// here, the call acts as if every other thread passed a full fence at some moment during the call.
     ///
-    /// Blocks for as long as the kernel takes. It waits for no lock of this crate and does not depend on the progress
-    /// of other threads (with the mprotect back-end it waits for other callers, each of which holds a lock for some 20
-    /// µs).
+    /// Blocks for as long as the kernel takes. It does not depend on the progress of other threads, with one exception: with the
+    /// mprotect back-end it waits for other callers, each of which holds a lock for some 20 µs.
     ///
-    /// If the kernel now refuses a call that it accepted when the back-end was chosen (a sandbox was entered since),
-    /// the call passes another asymmetric fence.
+    /// If the process has entered a sandbox since the back-end was chosen, and the kernel now refuses the fence, another
+    /// asymmetric fence is passed.
     ///
     /// # Panics
-    /// If all of them are refused: a caller that went on without the fence would be wrong.
+    /// Panics if the kernel refuses all of them, because the caller could not continue correctly without a fence.
     /// [`try_heavy`](Fence::try_heavy) returns an error instead.
     pub fn heavy(self) {
         if let Err(refused) = self.try_heavy() {
@@ -85,10 +85,10 @@ impl Fence {
         }
     }
 
-    /// Passes a heavy fence, like [`heavy`](Fence::heavy), for callers that can go on without it.
+    /// Passes a heavy fence, like [`heavy`](Fence::heavy), for callers that can continue without it.
     ///
     /// # Errors
-    /// [`Refused`]: no fence was passed. Other threads may still pass theirs, if only this thread is in the sandbox.
+    /// Returns [`Refused`] if no fence was passed. If only this thread is in the sandbox, other threads may still pass fences.
     ///
     /// ```
     /// use millstream_fence::Fence;
@@ -101,18 +101,18 @@ impl Fence {
         grace::issue(self.choice().backend).map_err(|reason| Refused { reason })
     }
 
-    /// A future fence: [`Ticket::is_done`] tells when a heavy fence that began after this call has ended.
+    /// Draws a ticket for a future fence: [`Ticket::is_done`] tells whether a heavy fence that began after this call has ended.
     ///
-    /// Lock-free for [`FAST`](Fence::FAST) and [`CHEAP`](Fence::CHEAP); a quiet ticket takes a short lock of this
-    /// crate. Cost: a full fence and a load. A cheap ticket costs two of each, and a message to the daemon (1 µs) if
-    /// virtual time, which advances every 5 µs or so, has advanced since the last message; a quiet ticket also wakes
-    /// the thread that serves quiet tickets.
+    /// Lock-free for [`FAST`](Fence::FAST) and [`CHEAP`](Fence::CHEAP); a quiet ticket briefly locks a mutex of this crate. A
+    /// ticket costs a full fence and a load, and a quiet ticket also wakes the thread that serves quiet tickets. A cheap ticket
+    /// costs two full fences and two loads. It also costs a message to the daemon (1 µs) if virtual time has advanced since the
+    /// last message; it advances about every 5 µs.
     #[must_use]
     pub fn ticket(self) -> Ticket {
         Ticket::new(self)
     }
 
-    /// One line for people: the back-end in force for this priority, and the reason.
+    /// Returns one line of text for a person: the back-end in force for this priority, and the reason for it.
     #[must_use]
     pub fn describe(self) -> String {
         self.choice().describe()
@@ -127,13 +127,13 @@ impl Fence {
     }
 }
 
-/// Does nothing, since the operating system's fences are in force. Without the feature `std` it sets the heavy fence of
-/// this program; from then on [`light`](crate::light) is free.
+/// Does nothing, because the operating system's fences are used. Without the feature `std`, this function sets the heavy fence of
+/// the program; from then on, [`light`](crate::light) needs no fence instruction.
 ///
 /// # Safety
 /// For a program without `std`: between each call of `heavy` and its return, every other thread passes a full fence, or
-/// is interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and this call
-/// happens before every later fence, as it does if the processors or the threads are started afterwards.
+/// is interrupted in an equivalent way. No thread has passed a fence of this crate before this call, and this call happens before
+/// every later fence of any thread. This is the case if the other processors or threads are started afterwards.
 ///
 /// ```
 /// fn interrupt_all_processors() { /* and wait until each has answered */ }
@@ -145,7 +145,7 @@ pub unsafe fn set_heavy_fence(heavy: fn()) {
     let _ = heavy;
 }
 
-/// The cold side's fence in a hurry: [`Fence::FAST`]`.heavy()`.
+/// Passes the cold side's fence as soon as possible. The same as [`Fence::FAST`]`.heavy()`.
 ///
 /// ```
 /// millstream_fence::heavy();
@@ -154,8 +154,8 @@ pub fn heavy() {
     Fence::FAST.heavy();
 }
 
-/// Whether [`light`](crate::light) is free of fence instructions in this process, whichever [`Fence`] the cold side
-/// uses.
+/// Returns whether [`light`](crate::light) is free of fence instructions in this process. This does not depend on which [`Fence`]
+/// the cold side uses.
 ///
 /// ```
 /// println!("the light fence is free: {}", millstream_fence::is_asymmetric());

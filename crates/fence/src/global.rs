@@ -1,9 +1,9 @@
-//! The system call membarrier(2) without interrupts: the kernel waits for a grace period of its own.
+//! The command of membarrier(2) that interrupts no core: the kernel waits for a grace period.
 //!
-//! When it returns, every core has switched to another thread, was idle, or was interrupted in user mode; each of these
-//! is a full barrier for the thread that ran there. It costs only time: one grace period of the kernel's
-//! read-copy-update ([`Fence::QUIET`](crate::Fence) says how long). A kernel with tickless cores for single threads
-//! (`nohz_full`) refuses it, since on such a core none of these need ever happen.
+//! When the call returns, every core has switched to another thread, was idle, or was interrupted in user mode. Each of these
+//! events is a full barrier for the thread that ran on the core. The call costs only time: one grace period of the kernel's
+//! read-copy-update; [`Fence`](crate::Fence) says how long. A kernel with tickless cores for single threads (`nohz_full`) refuses
+//! the call, because on such a core none of these events need ever happen.
 
 use crate::backend::{Backend, Tickets};
 use crate::membarrier::{call, offered};

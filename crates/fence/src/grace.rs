@@ -1,25 +1,25 @@
-//! Numbers of heavy fences, by which one fence serves all callers that asked before it began.
+//! The numbers of heavy fences. With them, one fence serves all callers that requested a fence before it began.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::backend::Backend;
 use crate::stand_in;
 
-/// The number of heavy fences that have begun, which is the number of the latest.
+/// The number of heavy fences that have begun, which is also the number of the latest fence.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
-/// The largest number of a fence that has ended.
+/// The largest number of any fence that has ended.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Issues a fence, or one that stands in for it, and records it.
+/// Passes a fence, or a stand-in for it, and records it.
 ///
 /// # Errors
-/// The reason for the refusal, if the stand-ins are refused, too. Then no fence was passed.
+/// Returns the reason for the refusal if the kernel refuses the stand-ins as well. No fence was passed then.
 pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
     if !backend.asymmetric {
-        // No caller waits for its number, since the light side has full fences; see `Ticket::is_done`.
+        // This fence gets no number: light fences are full fences, so no caller waits for one; see `Ticket::is_done`.
         return (backend.heavy)();
     }
-    // AcqRel, and a full fence in the kernel: see `next` for the other side.
+    // AcqRel, followed by a full fence in the kernel. `next` is the other side; see there.
     let number = BEGUN.fetch_add(1, Ordering::AcqRel) + 1;
     stand_in::pass(backend)?;
     // Release pairs with the acquire in `has_ended`: everything other threads wrote before the fence is visible to a
@@ -28,17 +28,18 @@ pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// The smallest number of a fence that begins after this call, and so comes after everything the caller wrote.
+/// Returns the smallest number of a fence that is certain to begin after this call, and that therefore comes after everything the
+/// caller wrote.
 ///
-/// The caller's writes, this full fence, and the load come in this order. If the load finds `n`, the addition that
-/// makes it `n + 1` comes later in the counter's order. This fence precedes the load, and the heavy fence follows that
-/// addition; so the heavy fence comes after this one, and after everything written before this call.
+/// The caller's writes come first, then the full fence in this function, then its load of the counter. If the load reads `n`, the
+/// addition that makes the counter `n + 1` comes later in the counter's order. The heavy fence with this number comes after that
+/// addition. Hence it comes after the full fence here, and after everything written before this call.
 pub(crate) fn next() -> u64 {
     fence(Ordering::SeqCst);
     BEGUN.load(Ordering::Relaxed) + 1
 }
 
-/// Whether a fence with this number or a later one has ended.
+/// Returns whether a fence with this number or a later one has ended.
 pub(crate) fn has_ended(number: u64) -> bool {
     ENDED.load(Ordering::Acquire) >= number
 }

@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 for n in 0..10_000 {
                     let value = 4 * n + thread;
                     log.record(Op::ENQUEUE, value, || queue.lock().unwrap().push_back(value));
-                    // This keeps the queue from being nearly empty all the time: a queue of one value behaves like a
-                    // stack.
+                    // There are fewer dequeues than enqueues, so the queue does not stay nearly empty: a queue of one value
+                    // behaves like a stack.
                     if n % 3 > 0 {
                         log.record(Op::DEQUEUE, (), || queue.lock().unwrap().pop_front());
                     }

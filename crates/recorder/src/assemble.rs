@@ -5,29 +5,29 @@ use millstream_history::{Builder, Datum, History, Operation, Status, Value, Valu
 use crate::log::Filed;
 use crate::rows::{ALONE, PENDING, Row};
 
-/// Nanoseconds per unit of the stamps, as a fraction of 2^32.
+/// The number of nanoseconds in a tick of the stamps, times 2^32.
 #[derive(Debug)]
 pub(crate) struct Rate(u128);
 
 impl Rate {
-    /// The rate at which `ns` nanoseconds are `ticks` ticks. Only the displayed times depend on its precision.
+    /// The rate for `ticks` ticks in `ns` nanoseconds. Its precision affects only the times that are displayed.
     pub(crate) fn new(ns: u64, ticks: u64) -> Self {
         Rate(((u128::from(ns) << 32) / u128::from(ticks.max(1))).max(1))
     }
 
-    /// Rounded down, which keeps stamps in order.
+    /// Converts ticks to nanoseconds. Rounding down keeps stamps in order.
     fn ns(&self, ticks: u64) -> u64 {
         u64::try_from((u128::from(ticks) * self.0) >> 32).unwrap_or(u64::MAX - 1)
     }
 
-    /// Nanoseconds `s` such that `ns(a) + s < ns(b)` only if `a + ticks < b`. Rounding down may have taken almost one
-    /// from `a`, so the result is one more than `ticks` rounded up.
+    /// Returns a number `s` of nanoseconds such that `ns(a) + s < ns(b)` only if `a + ticks < b`. This is `ticks` in nanoseconds,
+    /// rounded up, plus 1, because rounding down may have made `ns(a)` too small by almost 1.
     pub(crate) fn skew(&self, ticks: u64) -> u64 {
         self.ns(ticks).saturating_add(2)
     }
 }
 
-/// A builder that knows the operations of these names, in this order.
+/// Returns a builder for a history with operations of these names, in this order.
 pub(crate) fn builder(names: &[String]) -> Builder {
     let mut builder = Builder::new();
     for name in names {
@@ -36,7 +36,7 @@ pub(crate) fn builder(names: &[String]) -> Builder {
     builder
 }
 
-/// The logs as one history, up to the moment when the first log was full.
+/// Returns the logs as one history, which ends at the moment when the first log was full.
 pub(crate) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew: u64) -> History {
     logs.sort_by_key(|log| log.process);
     for log in &mut logs {
@@ -69,8 +69,8 @@ pub(crate) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
             };
             builder.push(operation).expect("straightened rows return after their calls");
             if ret.is_none() {
-                // A process whose operation never returns calls no further operation, so the thread continues under a
-                // new number.
+                // In a history, a process cannot call another operation while one is pending, so the thread continues as a
+                // process with a new number.
                 process = fresh;
                 fresh += 1;
             }
@@ -79,12 +79,12 @@ pub(crate) fn assemble(mut logs: Vec<Filed>, names: &[String], rate: &Rate, skew
     builder.finish().expect("straightened rows of a thread follow one another")
 }
 
-/// Puts a thread's stamps in order, which a migration may have disturbed by as much as the skew.
+/// Puts a thread's stamps in order. They may be out of order by as much as the skew if the thread has migrated to another
+/// processor.
 ///
-/// From the last row to the first, a stamp later than its successor is lowered to that. Lowering a call only widens its
-/// operation. A return is lowered to the stamp that was read next, or to one that is itself lowered to a stamp read
-/// even later. So it is still a stamp read after the operation ended, on whichever processor, and a return requires no
-/// more.
+/// From the last row to the first, each stamp that is later than its successor is lowered to the successor's value. This is
+/// sound. Lowering a call only makes its operation appear longer. A lowered return gets the value of a stamp that was read later,
+/// so it is still a stamp that was read after the operation had ended, on some processor. Nothing else is required of a return.
 fn straighten(log: &mut Filed) {
     let mut next = PENDING;
     for Row { call, ret, .. } in log.rows.iter_mut().flat_map(|rows| rows.iter_mut()).rev() {
@@ -96,7 +96,7 @@ fn straighten(log: &mut Filed) {
     }
 }
 
-/// The same value in the history's table.
+/// Copies a value from a log's table to the history's table.
 fn translate(value: Value, from: &Values, to: &mut Values) -> Value {
     match from.get(value) {
         Datum::Null | Datum::Bool(_) => value,
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn one_clock_ahead_of_another_by_the_skew_orders_nothing_wrongly() {
-        // In truth the second operation was called at 100, before the first returned at 149; the second thread's clock
-        // is ahead by 50.
+        // The second thread's clock is ahead by 50. By the first thread's clock, the second operation was called at 100, before
+        // the first operation returned at 149.
         let history = assemble(vec![log(0, &[(90, 149)]), log(1, &[(150, 200)])], &[], &Rate::new(1, 1), 50);
         assert!(history.ret(0) >= history.call(1));
     }
@@ -164,8 +164,8 @@ mod tests {
         full.stopped = Some(50);
         let other = log(1, &[(5, 15), (40, 46), (47, 48), (60, 70)]);
         let history = assemble(vec![full, other], &[], &Rate::new(1, 1), 5);
-        // The operation called at 40 returned within the skew before the end, so it is not known to have returned, and
-        // the thread continues as another process.
+        // The operation called at 40 returned less than the skew before the end. It may have returned after the end, so it counts
+        // as pending, and the thread continues as another process.
         assert_eq!(
             times(&history),
             [(0, 0, Some(10)), (1, 5, Some(15)), (0, 20, Some(30)), (1, 40, None), (2, 47, None)]

@@ -3,12 +3,12 @@
 use std::io;
 use std::thread;
 
-/// The largest number of processors that the kernel's interface supports without a dynamic set.
+/// The number of processors for which a `cpu_set_t` has room.
 const MAX_CPUS: usize = libc::CPU_SETSIZE as usize;
 
-/// The processors to which a thread of this process can be pinned, whatever its affinity is now.
+/// Returns the processors to which a thread of this process can be pinned. The thread's current affinity does not matter.
 pub(crate) fn reachable() -> Vec<usize> {
-    // The attempts are made on a thread of their own, which ends on whichever processor the last attempt left it.
+    // A separate thread tries to pin itself to each processor, so that the affinity of the calling thread does not change.
     let probe = thread::Builder::new().name("history-cpus".to_owned());
     probe
         .spawn(|| (0..configured()).filter(|&cpu| pin(cpu).is_ok()).collect())

@@ -31,37 +31,38 @@
 //! | I want | use |
 //! | --- | --- |
 //! | to record an operation | [`Log::record`]; [`Log::record_as`] if its result needs translating |
-//! | a long recording without pauses for memory | [`Recorder::room`] |
-//! | threads that are preempted in the middle of operations | [`Preemption`] |
-//! | several objects in one recording | [`Log::on`]: each number is an object, checked alone |
-//! | an operation that begins in one function and ends in another | [`Log::begin`] and [`Log::end`] |
+//! | to make a long recording without pauses for memory | [`Recorder::room`] |
+//! | to preempt threads in the middle of operations | [`Preemption`] |
+//! | to record several objects at once | [`Log::on`]: each object has a number, and is checked on its own |
+//! | to record an operation that begins in one function and ends in another | [`Log::begin`] and [`Log::end`] |
 //! | to keep a recording | `format::write_json` of `millstream-history` |
 //!
 //! # Why a recording raises no false alarm
-//! An alarm is false if the history says that "a ended before b began" and that is not so. Four causes are possible.
+//! The history says of some pairs of operations that one ended before the other began. A recording can cause a false alarm only
+//! if such a statement is false. There are four possible causes, and none can occur:
 //!
-//! 1. *The processor reorders.* The stamp of a call is read before any access of the operation, and the stamp of a
-//!    return after all its accesses, stores included: the module of each machine under `stamp` has the argument. The
-//!    price is that if a store is still in the store buffer when its operation returns (a queue that publishes with a
-//!    plain release store), the stamp waits for it, so violations that this delay causes are not reported. The stamp of
-//!    a return often serves as that of the thread's next call, and was read before any later access, too.
-//! 2. *The counters of two cores differ.* The [bound on their difference](Recorder::skew) is proved by messages between
-//!    the cores, before and after the recording; the history treats two operations as overlapping if one ended less
-//!    than that before the other began.
-//! 3. *Rounding.* Counter ticks become nanoseconds; the skew grows by the maximum effect of rounding.
-//! 4. *Rows are missing.* A full log stops, and the history ends, for all threads, at the moment when the first log was
-//!    full: a prefix of a linearizable history is linearizable. An operation that panics, or whose thread ends in the
-//!    middle, is pending: it may or may not have taken effect.
+//! 1. *The processor reorders instructions.* The stamp of a call is read before any access of the operation, and the stamp of a
+//!    return after all its accesses, including stores. The modules under `stamp` prove this for each kind of processor. If the
+//!    stamp of a return also serves for the thread's next call, it was read before any later access. This has a price: a store
+//!    may still be in the store buffer when its operation returns, as in a queue that publishes with a plain release store. The
+//!    stamp waits for this store, so a violation that results from the delay is not reported.
+//! 2. *The counters of two cores differ.* Messages between the cores, before and after the recording, prove a [bound on the
+//!    difference](Recorder::skew). If one operation ended before another began, but by less than this bound, the history treats
+//!    the two as overlapping.
+//! 3. *Rounding.* Counter ticks are converted to nanoseconds. The bound is increased by the maximum effect of rounding.
+//! 4. *Rows are missing.* A full log stops. The history then ends, for all threads, at the moment when the first log was full;
+//!    this is sound because a prefix of a linearizable history is linearizable. An operation that panics, or whose thread ends
+//!    before it returns, is pending: it may or may not have taken effect.
 //!
 //! # Cost
-//! An operation costs a reading of the counter that waits for earlier accesses, the draining of the store buffer,
-//! stores into memory that was touched before, and after a pause a second reading: 24 to 27 ns, or 30 and more after a
-//! pause; see [`Log`]. Memory: 40 bytes per operation; memory of a finished recording is kept for later ones, up to 256
-//! MiB.
+//! An operation costs 24 to 27 ns, or 30 ns and more after a pause; see [`Log`]. For each operation, the counter is read after
+//! all earlier accesses, the store buffer is drained, and the row is stored into memory that has been touched before. After a
+//! pause, the counter is read a second time. Each operation takes 40 bytes of memory. The memory of a finished recording is kept
+//! for later recordings, up to 256 MiB.
 //!
 //! # Assumptions
-//! Linux. The counters of the cores run at one constant rate (otherwise the recorder reads the system's monotonic
-//! clock, which is slower). During the recording no core is added to those that the process may run on, and the virtual
+//! The system is Linux. The counters of the cores run at one constant rate; otherwise the recorder reads the system's monotonic
+//! clock, which is slower. During the recording, the set of cores that the process may run on does not grow, and a virtual
 //! machine does not move to another host.
 
 mod assemble;
@@ -81,7 +82,7 @@ pub use preemption::Preemption;
 pub use recorded::Recorded;
 pub use recorder::Recorder;
 
-/// The introduction, whose example is compiled and run as a test.
+/// Compiles and runs the examples of the guide as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/history.md")]
 struct Page;

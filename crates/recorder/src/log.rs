@@ -9,62 +9,64 @@ use crate::recorder::Drawer;
 use crate::rows::{ALONE, PENDING, Row, Rows};
 use crate::stamp::Source;
 
-/// The log of one thread; made by [`Recorder::log`](crate::Recorder::log), passed to the recorder when dropped.
+/// The log of one thread. [`Recorder::log`](crate::Recorder::log) creates it, and its drop passes the rows to the recorder.
 ///
-/// It belongs to one thread at a time and shares no data with the others, so it imposes no more order on the recorded
-/// operations than the time stamps need. Wait-free, except for the memory that it requests when
-/// [`room`](crate::Recorder::room) is used up (before the operation begins). The stamp at the return drains the store
-/// buffer, as a locked instruction does.
+/// A log belongs to one thread at a time and shares no data with other logs. It therefore adds no order between the operations of
+/// different threads, except for what the stamps need: the stamp of a return drains the store buffer, as a locked instruction
+/// does. Recording is wait-free until [`room`](crate::Recorder::room) is used up; more memory is then requested, before the
+/// operation begins.
 ///
 /// # Stamps
-/// Each operation has two. The stamp of its return is read when it returns. If operations follow one another closely
-/// (within some 200 ns), the return of the log's last operation serves as the stamp of the next call, which is precise
-/// enough. After an operation that did not follow closely, the clock is read for the next 1024 calls.
+/// Each operation has two stamps: one for its call, and one for its return. The stamp of the return is read when the operation
+/// returns. If operations follow one another closely (within some 200 ns), the stamp of a return also serves as that of the next
+/// call. After an operation that did not follow closely, the next 1024 calls read stamps of their own.
 ///
-/// Either stamp is sound. No access of an operation precedes the log's last return, whose stamp is read after all
-/// earlier accesses and before all later ones. So the stamp of a call may be early and is never late: the operation
-/// appears longer than it was, fewer pairs count as ordered, and a violation found with such a stamp is also one with
-/// the exact stamp. The price is precision: the first operation after the first pause in a long while appears as long
-/// as that pause, which may hide a violation.
+/// Both kinds of stamps for a call are sound. The stamp of a return is read after all earlier accesses and before all later ones,
+/// so it is never later than the next call. With an early stamp, an operation appears longer than it was, and fewer pairs of
+/// operations count as ordered. A violation in such a history is therefore also a violation with exact stamps. The price is
+/// precision: after a long time without pauses, the first operation that follows a pause appears as long as that pause, which may
+/// hide a violation.
 ///
 /// # Cost
-/// On an x86-64 at 2.6 GHz (a virtual machine, where reading the counter takes 10 ns, and 18 ns when the reading waits
-/// for earlier accesses), an operation of a queue under an uncontended mutex takes 24 to 27 ns more than by itself when
-/// it follows closely. Otherwise two readings are needed, neither of which overlaps with the program: 30 to 36 ns. Most
-/// of this is the reading that waits, which every recorder needs in order to know when an operation returned. While the
-/// machine's host is busy, such a reading alone takes 27 ns, and the log as a whole adds 33 to 40 ns. Beyond a log's
-/// [`room`](crate::Recorder::room) the kernel clears memory for 3 ns per operation, unless an earlier recording of the
-/// same process has left enough.
+/// The figures are for a queue under an uncontended mutex, on a virtual machine with an x86-64 processor at 2.6 GHz. There,
+/// reading the counter takes 10 ns, or 18 ns if the reading must wait for earlier accesses. Recording adds 24 to 27 ns to an
+/// operation that follows closely, and 30 to 36 ns to any other operation, because that needs two readings. Most of this is the
+/// reading that waits; every recorder needs such a reading in order to know when an operation returned. While the machine's host
+/// is busy, the reading alone takes 27 ns, and recording adds 33 to 40 ns.
+///
+/// Beyond a log's [`room`](crate::Recorder::room), the kernel clears new memory, which takes 3 ns per operation. This is not
+/// needed if an earlier recording of the same process has left enough memory.
 #[derive(Debug)]
 pub struct Log {
     drawer: Arc<Drawer>,
     source: Source,
     process: u32,
     object: u32,
-    /// Whether the last row's operation has not returned.
+    /// Whether the operation of the last row has not returned yet.
     open: bool,
     /// The stamp of the last return; 0 before the first.
     last: u64,
-    /// The number of coming calls that read the clock.
+    /// The number of calls from now on that read stamps of their own.
     watched: u32,
-    /// The maximum time from the last return to the next for an operation that follows closely.
+    /// An operation follows closely if at most this time passes from the last return to its own return.
     near: u64,
-    /// The rows since the last block in `filled`.
+    /// The rows that are not in `filled` yet.
     rows: Rows,
     filled: Vec<Rows>,
     /// The number of rows requested at a time.
     room: usize,
-    /// The number of rows still permitted beyond `rows`.
+    /// The number of rows that may still be requested, in addition to `rows`.
     left: usize,
-    /// The stamp at which an operation found no space; no operation is recorded from then on.
+    /// The stamp at which the log was found to be full. No operation is recorded from then on.
     stopped: Option<u64>,
     values: Values,
 }
 
-/// The number of calls with stamps of their own after an operation that did not follow closely: pauses come in groups.
+/// The number of calls that read stamps of their own after an operation that did not follow closely. There are many, because
+/// pauses come in groups.
 pub(crate) const WATCHED: u32 = 1024;
 
-/// A log as the recorder receives it.
+/// The form in which the recorder receives a log.
 #[derive(Debug)]
 pub(crate) struct Filed {
     pub(crate) process: u32,
@@ -94,12 +96,12 @@ impl Log {
         }
     }
 
-    /// This thread's number in the history.
+    /// Returns this thread's number in the history.
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Selects the object of the following operations; each object is checked alone.
+    /// Selects the object of the following operations. Each object is checked on its own.
     pub fn on(&mut self, object: u32) -> &mut Self {
         self.object = object;
         self
@@ -110,7 +112,7 @@ impl Log {
     /// If `operation` panics, the panic continues and the operation stays pending in the history.
     ///
     /// # Panics
-    /// If an operation of this log is open.
+    /// Panics if an operation of this log is open.
     #[inline]
     pub fn record<T: Recorded>(&mut self, op: Op, input: impl Recorded, operation: impl FnOnce() -> T) -> T {
         self.begin(op, input);
@@ -119,7 +121,8 @@ impl Log {
         result
     }
 
-    /// Like [`record`](Self::record); `output` makes the recorded value from the result, after the return.
+    /// Like [`record`](Self::record), but the recorded value is that of `output`, which is called with the result after the
+    /// return.
     ///
     /// ```
     /// use millstream_history::Op;
@@ -136,7 +139,7 @@ impl Log {
     /// ```
     ///
     /// # Panics
-    /// As [`record`](Self::record).
+    /// Panics like [`record`](Self::record).
     #[inline]
     pub fn record_as<T, V: Recorded>(
         &mut self,
@@ -158,7 +161,7 @@ impl Log {
     /// Dropping the log in between leaves the operation pending.
     ///
     /// # Panics
-    /// If an operation of this log is open.
+    /// Panics if an operation of this log is open.
     #[inline]
     pub fn begin(&mut self, op: Op, input: impl Recorded) {
         self.open(op, input);
@@ -169,20 +172,21 @@ impl Log {
     /// Ends the operation that began last.
     ///
     /// # Panics
-    /// If no operation is open.
+    /// Panics if no operation is open.
     #[inline]
     pub fn end(&mut self, output: impl Recorded) {
         let now = self.source.between();
         self.close(now, &output);
     }
 
-    /// Ends the operation that began last as failed: it certainly had no effect. Pictures show it, and the check
-    /// ignores it.
+    /// Ends the operation that began last, and marks it as failed: it certainly had no effect. Pictures show a failed operation,
+    /// and the check ignores it.
     ///
-    /// This is for answers about which the object makes no promise, such as a try-lock that may fail for no reason.
+    /// This is for results about which the object promises nothing. For example, a try-lock may be allowed to fail without a
+    /// reason.
     ///
     /// # Panics
-    /// If no operation is open.
+    /// Panics if no operation is open.
     pub fn fail(&mut self) {
         self.end(());
         if let Some(row) = self.rows.last_mut() {
@@ -190,7 +194,7 @@ impl Log {
         }
     }
 
-    /// Gives up the open operation: it stays pending, and this thread continues as a new process.
+    /// Abandons the open operation, which stays pending. This thread then continues as a new process.
     ///
     /// This is for an operation whose panic was caught, or for a wait that was cancelled.
     pub fn abandon(&mut self) {
@@ -198,7 +202,7 @@ impl Log {
         self.watched = WATCHED;
     }
 
-    /// Makes the row, before the first stamp.
+    /// Prepares the next row, before the stamp of its call is read.
     #[inline]
     fn open(&mut self, op: Op, input: impl Recorded) {
         assert!(!self.open, "an operation of this log is open: end it or abandon it");
@@ -218,7 +222,7 @@ impl Log {
         });
     }
 
-    /// The stamp of the call.
+    /// Returns the stamp for the call.
     #[inline]
     fn call(&mut self) -> u64 {
         if self.watched == 0 {
@@ -239,8 +243,8 @@ impl Log {
     fn close(&mut self, now: u64, output: &impl Recorded) {
         assert!(self.open, "no operation of this log is open");
         self.open = false;
-        // The clock of another processor may be slightly behind the last stamp: then the difference wraps to a huge
-        // one, which only causes more readings.
+        // After a migration, the clock may be slightly behind the last stamp. The difference then wraps around to a huge number,
+        // which only causes more readings.
         if now.wrapping_sub(self.last) > self.near {
             self.watched = WATCHED;
         }
@@ -252,7 +256,7 @@ impl Log {
         }
     }
 
-    /// Makes space for more rows, or ends the recording, after which no row is added.
+    /// Makes space for more rows. If the limit is reached, stops the log instead: no more rows are added.
     #[cold]
     fn grow(&mut self) {
         self.watched = WATCHED;
@@ -300,7 +304,7 @@ mod tests {
         let (returned, called) = last_two(&log);
         assert_eq!(returned, called, "all calls followed closely");
 
-        // This operation takes longer, and the next call comes later.
+        // With `near` at 0, no operation follows closely.
         log.near = 0;
         log.record(Op::WRITE, (), || ());
         assert_eq!(log.watched, WATCHED);

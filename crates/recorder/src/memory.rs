@@ -1,43 +1,43 @@
-//! Memory that the kernel has populated before its use.
+//! Memory whose pages the kernel has populated before the memory is used.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// The size of a huge page where pages have 4 KiB; elsewhere huge pages have another size, and the advice has no
-/// effect.
+/// The size of a huge page on machines whose pages have 4 KiB. On other machines, huge pages have another size, and the advice
+/// has no effect.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// The smallest page size of any kernel.
+/// The smallest page size of any Linux kernel.
 const PAGE_BYTES: usize = 4096;
 
-/// The maximum amount of used memory that is kept.
+/// The maximum number of bytes of used memory that are kept.
 const MAX_KEPT_BYTES: usize = 256 << 20;
 
-/// Memory of finished recordings. A test records again and again, and the kernel need not clear for the next recording
-/// the memory that it has cleared and populated for an earlier one.
+/// Memory of finished recordings. A test usually makes many recordings. If they reuse memory, the kernel need not clear and
+/// populate new memory for each.
 static KEPT: Mutex<Vec<Memory>> = Mutex::new(Vec::new());
 
 /// Memory, aligned to at least 8 bytes, with arbitrary contents.
 ///
-/// The kernel clears the memory that it gives, several times as fast for one huge page as for 512 small ones. So a
-/// request for more than half a huge page is rounded up to whole huge pages, which are kept for the next request of the
-/// same size.
+/// The kernel clears memory before a program gets it. It clears one huge page several times faster than the same amount in 512
+/// small pages. A request for more than half a huge page is therefore rounded up to whole huge pages. After use, the memory is
+/// kept for the next request of the same size.
 pub(crate) struct Memory {
     start: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: the value owns its memory, plain bytes that belong to no thread.
+// SAFETY: the value owns its memory, which consists of plain bytes and is not bound to a thread.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// No bytes, aligned like all other memory.
+    /// Memory of zero bytes, aligned like all other memory.
     pub(crate) const NONE: Memory = Memory { start: NonNull::<u64>::dangling().cast(), layout: Layout::new::<()>() };
 
-    /// At least this many bytes.
+    /// Returns memory of at least this many bytes.
     ///
     /// # Panics
-    /// If no address space is that large.
+    /// Panics if no address space is that large.
     pub(crate) fn of(bytes: usize) -> Self {
         let align = if bytes > HUGE_PAGE_BYTES / 2 { HUGE_PAGE_BYTES } else { align_of::<u64>() };
         let layout =
@@ -54,7 +54,7 @@ impl Memory {
         })
     }
 
-    /// Memory straight from the allocator; the layout's size is not zero.
+    /// Returns new memory from the allocator. The size of the layout must not be zero.
     fn unpopulated(layout: Layout) -> Self {
         debug_assert!(layout.size() > 0);
         // SAFETY: the layout's size is not zero, as `alloc` requires.
@@ -74,7 +74,7 @@ impl Memory {
         self.layout.align() == HUGE_PAGE_BYTES
     }
 
-    /// The pages that contain the memory, and are therefore mapped: their start, and their size in bytes.
+    /// Returns the start and the size in bytes of the pages that contain the memory. All of them are mapped.
     fn pages(&self) -> (*mut libc::c_void, usize) {
         // SAFETY: sysconf has no preconditions.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE_BYTES);
@@ -82,20 +82,20 @@ impl Memory {
         (first.cast(), (self.start.addr().get() + self.bytes()).next_multiple_of(page) - first.addr())
     }
 
-    /// Asks the kernel to populate all of it at once; returns whether it did (Linux 5.14 and later).
+    /// Asks the kernel to populate all pages at once (Linux 5.14 and later). Returns whether the kernel did.
     fn populate(&self) -> bool {
         let (first, bytes) = self.pages();
         // SAFETY: these pages are mapped, and the advice leaves their contents as they are.
         unsafe {
             if self.is_huge() {
-                // A kernel without huge pages refuses, and gives small ones.
+                // A kernel without huge pages refuses this advice, and the memory gets small pages.
                 libc::madvise(first, bytes, libc::MADV_HUGEPAGE);
             }
             libc::madvise(first, bytes, libc::MADV_POPULATE_WRITE) == 0
         }
     }
 
-    /// Writes to every page.
+    /// Writes to every page, so that the kernel populates it.
     fn touch(&self) {
         for offset in (0..self.bytes()).step_by(PAGE_BYTES) {
             // SAFETY: the byte is within the allocation, which only this value owns.
@@ -120,7 +120,7 @@ impl Drop for Memory {
     }
 }
 
-/// Kept memory of this layout.
+/// Takes memory of this layout out of the kept memory, if there is some.
 fn kept(layout: Layout) -> Option<Memory> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let fits = kept.iter().rposition(|memory| memory.layout == layout)?;
@@ -131,7 +131,7 @@ fn kept(layout: Layout) -> Option<Memory> {
 mod tests {
     use super::*;
 
-    /// Counts the pages of the memory that the kernel has not populated.
+    /// Returns the number of the memory's pages that the kernel has not populated.
     fn missing(memory: &Memory) -> usize {
         let (first, bytes) = memory.pages();
         let mut resident = vec![0_u8; bytes / PAGE_BYTES];
@@ -141,7 +141,7 @@ mod tests {
         resident.iter().filter(|&&byte| byte & 1 == 0).count()
     }
 
-    /// Memory that was never touched.
+    /// Returns memory that was never touched.
     fn fresh(bytes: usize) -> Memory {
         let layout = Layout::from_size_align(bytes, HUGE_PAGE_BYTES).unwrap().pad_to_align();
         let fresh = Memory::unpopulated(layout);
@@ -164,7 +164,7 @@ mod tests {
         touched.touch();
         assert_eq!(missing(&touched), 0);
         let populated = fresh(82 << 20);
-        // An older kernel refuses.
+        // An older kernel cannot populate memory at once.
         if populated.populate() {
             assert_eq!(missing(&populated), 0);
         }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn kept_memory_is_reused_once_and_bounded() {
-        // No other test requests that much.
+        // No other test requests so much, so the kept memory is that of this test.
         let bytes = 20 << 20;
         let (one, other) = (Memory::of(bytes), Memory::of(bytes));
         let mut starts = [one.start, other.start];

@@ -1,4 +1,4 @@
-//! Preemption: threads lose their processor at unlikely places.
+//! Preemption: interrupts threads at instructions at which the scheduler rarely would.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, io, mem, process, ptr};
 
-/// While it lives, the other threads of this process are preempted at arbitrary instructions.
+/// As long as this value exists, the other threads of this process are preempted at arbitrary instructions.
 ///
-/// A scheduler preempts a thread some hundred times a second, nearly always between two operations. A mistake that
-/// shows only after a preemption in the middle of an operation, such as between a load and a compare-and-swap, needs
+/// The scheduler preempts a thread about a hundred times a second, nearly always between two operations. Some mistakes show only
+/// if a thread is preempted in the middle of an operation, for example between a load and a compare-and-swap. Finding them takes
 /// more frequent preemptions.
 ///
 /// ```
@@ -26,41 +26,43 @@ use std::{fs, io, mem, process, ptr};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Every 20 to 80 µs, or less often if threads are few or processors scarce, the next thread in turn gets a signal,
-/// SIGURG, whose handler yields the processor or sleeps for a moment. Interrupted system calls resume, except those
-/// that never do (signal(7) lists them: sleeping, polling, sockets with a time-out); the standard library restarts its
-/// own waits. A thread runs for at least 200 µs between two handlers, so that a sleep that is restarted each time still
-/// ends. The handler stays installed afterwards. It affects all threads of the process, whether they record or not.
+/// Every 20 to 80 µs, one thread gets the signal SIGURG, and the threads take turns. If there are few threads, or processors are
+/// scarce, the signals come less often. The handler yields the processor, or sleeps for a moment. All threads of the process get
+/// signals, whether they record or not.
+///
+/// The kernel restarts interrupted system calls, except those that it never restarts (signal(7) lists them: sleeping, polling,
+/// sockets with a time-out). The standard library repeats its own waits. A thread runs for at least 200 µs between two handlers,
+/// so that a sleep that is repeated each time still ends. The handler stays installed afterwards.
 #[derive(Debug)]
 pub struct Preemption {
     over: Arc<AtomicBool>,
     stopper: Option<JoinHandle<()>>,
     stops_before: u64,
-    /// The process that started the thread, which a child of `fork` does not have.
+    /// The process that started the signalling thread. A child of `fork` does not have that thread.
     process: u32,
 }
 
-/// A signal that is ignored by default and rarely used.
+/// The signal. It is ignored by default and rarely used.
 const SIGNAL: libc::c_int = libc::SIGURG;
 
 /// The number of handlers that have begun. Relaxed: a statistic.
 static STOPS: AtomicU64 = AtomicU64::new(0);
 
-/// The number of handlers that have ended. Relaxed: it only paces the signals.
+/// The number of handlers that have ended. Relaxed: the number is only used to pace the signals.
 static RESUMPTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// The least time that a thread runs between two handlers. An interrupted nanosleep returns the time that remains with
-/// the kernel's timer slack included, 50 µs by default; more frequent signals would prolong a sleep faster than it passes.
+/// The minimum time that a thread runs between two handlers. When nanosleep is interrupted, the remaining time that it returns
+/// includes the kernel's timer slack, 50 µs by default. With more frequent signals, a sleep that is repeated would never end.
 const RUN: Duration = Duration::from_micros(200);
 
-/// The longest wait for the end of a handler. A thread that ends, or that blocks signals, never enters it.
+/// The maximum time to wait for the end of a handler. A thread that ends, or that blocks the signal, never runs the handler.
 const MAX_HANDLER: Duration = Duration::from_millis(10);
 
 impl Preemption {
-    /// Preempts threads from now on. Costs one more thread, and a tenth of a processor.
+    /// Starts to preempt threads. This takes another thread, and a tenth of a processor.
     ///
     /// # Errors
-    /// The program handles SIGURG itself (`ResourceBusy`), or the system has no thread left.
+    /// Returns `ResourceBusy` if the program handles SIGURG itself, or the system's error if no thread can be started.
     pub fn start() -> io::Result<Self> {
         handle_signal()?;
         let over = Arc::new(AtomicBool::new(false));
@@ -69,7 +71,7 @@ impl Preemption {
         Ok(Preemption { over, stopper: Some(stopper), stops_before: STOPS.load(Relaxed), process: process::id() })
     }
 
-    /// The number of preemptions in this process since the start.
+    /// Returns the number of preemptions since this value was created.
     #[must_use]
     pub fn stops(&self) -> u64 {
         STOPS.load(Relaxed) - self.stops_before
@@ -107,20 +109,20 @@ fn handle_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Yields, which lets threads on the same processor run first, or sleeps, which lets those on other processors get
-/// ahead as well.
+/// The handler. It either yields, so that other threads on the same processor run first, or sleeps, so that threads on other
+/// processors get ahead as well.
 extern "C" fn stop(_signal: libc::c_int) {
     let number = STOPS.fetch_add(1, Relaxed);
-    // SAFETY: both calls are plain system calls, which a signal handler may make, and the thread finds its error number
-    // as it left it.
+    // SAFETY: both calls are plain system calls, which a signal handler may make. The thread's error number is restored.
     unsafe {
         let error = libc::__errno_location();
         let before = *error;
-        // The choice does not alternate: of two threads that get signals in turn, one would never sleep.
+        // The choice is a hash rather than an alternation: if it alternated, one of two threads that get signals in turn would
+        // never sleep.
         if number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 {
             libc::sched_yield();
         } else {
-            // The kernel adds some 50 µs.
+            // In fact some 50 µs, which is the kernel's timer slack.
             let moment = libc::timespec { tv_sec: 0, tv_nsec: 1000 };
             libc::nanosleep(&raw const moment, ptr::null_mut());
         }
@@ -129,11 +131,11 @@ extern "C" fn stop(_signal: libc::c_int) {
     RESUMPTIONS.fetch_add(1, Relaxed);
 }
 
-/// Signals each thread in its turn, and looks for new and ended threads every few turns.
+/// Signals the threads one after the other, and updates the list of threads every few turns.
 fn stop_all(over: &AtomicBool) {
     const TURNS: u64 = 16;
-    // SAFETY: the calls take integers. Without the first one the kernel would let this thread sleep some 50 µs longer;
-    // it may refuse.
+    // SAFETY: the calls take integers. The first one reduces this thread's timer slack, since sleeps would otherwise be some 50
+    // µs longer; the kernel may refuse it.
     let (process, me) = unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64);
         (libc::getpid(), libc::gettid())
@@ -156,14 +158,14 @@ fn stop_all(over: &AtomicBool) {
                 thread::sleep(Duration::from_micros(10));
             }
         }
-        // Weyl's sequence: it has no rhythm with which a loop could synchronise.
+        // Weyl's sequence: its values have no rhythm with which a loop could synchronise.
         let jitter = Duration::from_micros(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 60);
         let share = RUN / u32::try_from(threads.len().max(1)).unwrap_or(u32::MAX);
         thread::sleep(share.max(Duration::from_micros(20)) + jitter);
     }
 }
 
-/// The numbers of this process's threads but one; empty if the system does not report them.
+/// Returns the ids of all threads of this process except `me`; empty if the system does not report them.
 fn other_threads(me: libc::pid_t) -> Vec<libc::pid_t> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
     let number = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
@@ -187,7 +189,7 @@ mod tests {
         let preemption = Preemption::start().unwrap();
         let began = Instant::now();
         let mut rounds = 0;
-        // An addition is lost where a thread is preempted between its load and its store, and the other one adds meanwhile.
+        // An addition is lost if a thread is preempted between its load and its store, and the other thread adds in between.
         while preemption.stops() < 500 || count.load(Relaxed) == 2_000_000 * rounds {
             assert!(
                 began.elapsed() < Duration::from_secs(300),
@@ -199,7 +201,7 @@ mod tests {
             thread::scope(|scope| {
                 for _ in 0..2 {
                     scope.spawn(|| {
-                        // Both run on one processor: one gets in between only when the other is preempted there.
+                        // Both threads run on one processor, so one can add in between only if the other is preempted there.
                         cpus::pin(processor).unwrap();
                         start.wait();
                         (0..1_000_000).for_each(|_| count.store(count.load(Relaxed) + 1, Relaxed));
@@ -213,7 +215,7 @@ mod tests {
     fn handlers_do_not_prolong_a_sleep_faster_than_it_passes() {
         let sleep = Duration::from_millis(20);
         let _preemption = Preemption::start().unwrap();
-        // On a busy machine a sleep is long for other reasons, too; the shortest one is not.
+        // On a busy machine a sleep may be long for other reasons, but the shortest of many sleeps is not.
         let shortest = (0..20).map(|_| {
             let began = Instant::now();
             thread::sleep(sleep);

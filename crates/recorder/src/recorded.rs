@@ -2,14 +2,14 @@
 
 use millstream_history::{Value, Values};
 
-/// A type of an operation's inputs or outputs.
+/// A type that can be recorded as an operation's input or output.
 ///
-/// `()` and `None` are null. The other implementations are those of booleans, integers, text, pairs (the two values of
-/// a compare-and-set) and [`Value`] itself. Implement it for a type of your own, or translate with
-/// [`Log::record_as`](crate::Log::record_as). `Result` is left out on purpose: whether `Err` means "empty", "full" or
-/// "failed without effect" depends on the operation.
+/// `()` and `None` are recorded as null. There are also implementations for booleans, integers, text, pairs (the two values of a
+/// compare-and-set) and [`Value`] itself. Implement the trait for a type of your own, or translate results with
+/// [`Log::record_as`](crate::Log::record_as). `Result` has no implementation: whether `Err` means "empty", "full" or "failed
+/// without effect" depends on the operation.
 pub trait Recorded {
-    /// The value; text, lists and integers of more than 63 bits go into the table.
+    /// Returns the value. Text, lists and integers of more than 63 bits are stored in the table `values`.
     fn value(&self, values: &mut Values) -> Value;
 }
 

@@ -1,4 +1,4 @@
-//! The recorder: the shared part of the threads' logs.
+//! The recorder, which creates the threads' logs and collects them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub struct Recorder {
     names: Mutex<Vec<String>>,
 }
 
-/// The store into which dropped logs are moved.
+/// The logs that have been dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Drawer(Mutex<Vec<Filed>>);
 
@@ -34,7 +34,7 @@ impl Drawer {
     }
 }
 
-/// One moment, as the stamp and as the clock show it.
+/// One moment: the stamp and the time of the clock.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     stamp: u64,
@@ -54,20 +54,20 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// The default initial capacity of a log in operations: two megabytes of them.
+    /// The default initial capacity of a log, in operations. They take two megabytes.
     pub const ROOM: usize = 50_000;
     /// The default maximum number of operations of a log.
     const LIMIT: usize = 1 << 22;
 
-    /// A recorder without logs. The first one in a process measures the clocks, for some 100 µs per processor, or up to
-    /// 0.3 s on a busy machine. If that proves only a coarse bound, the recorder measures for some seconds in all, and
-    /// the next recorder measures again.
+    /// Returns a recorder without logs. The first recorder in a process measures the clocks, for some 100 µs per processor, or up
+    /// to 0.3 s on a busy machine. If the measurement proves only a coarse bound, it is continued for up to some seconds, and the
+    /// next recorder measures again.
     pub fn new() -> Self {
         Recorder::with(Source::best())
     }
 
     fn with(source: Source) -> Self {
-        // Each measurement proves a bound, so the smallest of them is one.
+        // Each measurement proves a bound, so the smallest of these bounds is valid as well.
         static SKEWS: [AtomicU64; 2] = [const { AtomicU64::new(u64::MAX) }; 2];
         let known = &SKEWS[source as usize];
         if known.load(Ordering::Relaxed) > skew::coarse(source) {
@@ -85,35 +85,35 @@ impl Recorder {
         }
     }
 
-    /// Gives each log memory for at least this many operations (40 bytes each) from the start, and the same amount
-    /// again whenever that is used up.
+    /// Sets the number of operations for which each log requests memory at a time (40 bytes each): at the start, and again
+    /// whenever the memory is used up.
     ///
     /// # Panics
-    /// If it is 0.
+    /// Panics if the number is 0.
     #[must_use]
     pub fn room(self, operations: usize) -> Self {
         assert!(operations > 0, "a log without room records nothing");
         Recorder { room: operations, ..self }
     }
 
-    /// Limits the operations of a log, by default to 4,194,304; the history ends when the first log is full.
+    /// Sets the maximum number of operations of a log; 4,194,304 by default. The history ends when the first log is full.
     ///
     /// # Panics
-    /// If it is 0.
+    /// Panics if the number is 0.
     #[must_use]
     pub fn limit(self, operations: usize) -> Self {
         assert!(operations > 0, "a log without room records nothing");
         Recorder { limit: operations, ..self }
     }
 
-    /// Makes the log of the next thread.
+    /// Creates a log for one more thread.
     pub fn log(&self) -> Log {
         // Relaxed: numbers need only be distinct.
         let process = self.processes.fetch_add(1, Ordering::Relaxed);
         Log::new(Arc::clone(&self.drawer), self.source, process, self.room.min(self.limit), self.limit)
     }
 
-    /// The operation with this name in a custom specification.
+    /// Returns the operation with this name in a custom specification.
     pub fn op(&self, name: &str) -> Op {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if !names.iter().any(|known| known == name) {
@@ -122,20 +122,20 @@ impl Recorder {
         builder(&names).op(name)
     }
 
-    /// The time in nanoseconds that must pass, by the clocks, between the end of one operation and the beginning of
-    /// another for the second to count as later; as measured before the recording.
+    /// Returns the bound on the difference of the clocks, in nanoseconds, as measured before the recording. An operation counts
+    /// as later than another only if it began more than this time after the other had ended.
     pub fn skew(&self) -> u64 {
         self.rate(Moment::now(self.source)).skew(self.skew)
     }
 
-    /// Makes the history of all logs, which must have been dropped.
+    /// Returns the history of all logs. They must have been dropped.
     ///
-    /// Measures the clocks again, for as long as a [new](Self::new) recorder, so that it knows their difference at both
-    /// ends of the recording.
+    /// Measures the clocks again, as [`new`](Self::new) does, because their difference must be known both before and after the
+    /// recording.
     ///
     /// # Panics
-    /// If a log has not been dropped: the operations of its thread are not complete then. Threads of a scope have ended
-    /// with it; others have to be joined first.
+    /// Panics if a log has not been dropped, because its thread may still record operations. Threads of a scope have ended when
+    /// the scope ends; other threads must be joined first.
     pub fn finish(self) -> History {
         let rate = self.rate(Moment::now(self.source));
         let skew = self.skew.max(skew::measure(self.source));

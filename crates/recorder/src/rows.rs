@@ -1,4 +1,4 @@
-//! Rows: a thread's operations, one after the other.
+//! Rows: the operations of a thread, in their order.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -8,27 +8,27 @@ use millstream_history::{Op, Value};
 
 use crate::memory::Memory;
 
-/// An operation, with times in the source's units.
+/// A recorded operation. Its times are in the units of the stamps' source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) call: u64,
-    /// `PENDING` before the return.
+    /// The stamp of the return, or `PENDING` before the return.
     pub(crate) ret: u64,
     pub(crate) input: Value,
     pub(crate) output: Value,
-    /// `ALONE` in a history of a single object.
+    /// The number of the object, or `ALONE` in a history of a single object.
     pub(crate) object: u32,
     pub(crate) op: Op,
-    /// Whether it certainly had no effect.
+    /// Whether the operation certainly had no effect.
     pub(crate) failed: bool,
 }
 
-/// The return of a pending operation.
+/// The value of `ret` in a pending operation.
 pub(crate) const PENDING: u64 = u64::MAX;
-/// The number that stands for no object.
+/// The value of `object` if there is only one object.
 pub(crate) const ALONE: u32 = u32::MAX;
 
-/// Rows that are added one at a time, up to a capacity, to memory that is allocated from the start.
+/// A list of rows with a fixed capacity, whose memory is allocated from the start.
 pub(crate) struct Rows {
     memory: Memory,
     len: usize,
@@ -36,23 +36,23 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Rows with a capacity of at least `rows`.
+    /// Returns an empty list with a capacity of at least `rows`.
     ///
     /// # Panics
-    /// If no address space is that large.
+    /// Panics if no address space is that large.
     pub(crate) fn with_room(rows: usize) -> Self {
         let bytes = rows.checked_mul(size_of::<Row>()).expect("a number of rows that fits into an address space");
         let memory = Memory::of(bytes);
         Rows { len: 0, capacity: memory.bytes() / size_of::<Row>(), memory }
     }
 
-    /// The same, with a capacity of at most `rows`.
+    /// Returns this list with its capacity limited to `rows`.
     pub(crate) fn at_most(mut self, rows: usize) -> Self {
         self.capacity = self.capacity.min(rows);
         self
     }
 
-    /// The number of rows when it is full.
+    /// Returns the maximum number of rows.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
@@ -66,13 +66,13 @@ impl Rows {
     #[inline]
     pub(crate) fn push(&mut self, row: Row) {
         if !self.is_full() {
-            // SAFETY: the memory has space for `capacity` rows, of which fewer are written, and is aligned for them.
+            // SAFETY: the memory is aligned for rows and has space for `capacity` rows. Fewer have been written.
             unsafe { self.start().add(self.len).write(row) };
             self.len += 1;
         }
     }
 
-    /// Takes all rows out, and leaves a capacity of 0.
+    /// Moves all rows out, and leaves an empty list with a capacity of 0.
     pub(crate) fn take(&mut self) -> Rows {
         std::mem::replace(self, Rows { memory: Memory::NONE, len: 0, capacity: 0 })
     }
@@ -97,7 +97,7 @@ impl Deref for Rows {
 impl DerefMut for Rows {
     #[inline]
     fn deref_mut(&mut self) -> &mut [Row] {
-        // SAFETY: the first `len` rows have been written, and `self` is exclusively borrowed for as long.
+        // SAFETY: the first `len` rows have been written, and the result borrows `self` exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start().as_ptr(), self.len) }
     }
 }

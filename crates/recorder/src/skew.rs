@@ -1,25 +1,25 @@
 //! A bound on the difference between the clocks of two processors, proved by messages.
 //!
-//! The reference processor reads its clock (`sent`) and sends a message; the other replies with its own reading
-//! (`there`); the first reads again (`back`). The other clock was read after `sent` and before `back`; if it is ahead
-//! of the reference by `o`, then `sent <= there - o <= back`, so
+//! In each round, a reference processor reads its clock (`sent`) and sends a message. The other processor reads its own clock
+//! (`there`) and replies. The reference then reads its clock again (`back`). The other clock was read after `sent` and before
+//! `back`. If it is ahead of the reference clock by `o`, then `sent <= there - o <= back`, so
 //!
 //! > `there - back <= o <= there - sent`
 //!
-//! Each round proves this; the rounds together prove the tightest of their bounds, and a preempted round proves only a
-//! loose bound. The proof assumes nothing about how long a message takes. Of two processors that are ahead by `[low_i,
-//! high_i]` and by `[low_j, high_j]`, the second is ahead of the first by at most `high_j - low_i`; the skew is the
-//! largest such bound, the reference itself (`[0, 0]`) included. If the clocks agree, the bound is the time of the
-//! fastest message: less than 100 ns within a package.
+//! Each round proves such bounds, and the tightest bounds of all rounds are valid. A round that was preempted only proves loose
+//! bounds. The proof makes no assumption about how long a message takes. If processor `i` is ahead of the reference by `[low_i,
+//! high_i]`, and `j` by `[low_j, high_j]`, then `j` is ahead of `i` by at most `high_j - low_i`. The skew is the largest such
+//! bound over all pairs, including the reference itself (`[0, 0]`). If the clocks agree, the skew is about the time that the
+//! fastest message takes: less than 100 ns within a package.
 //!
-//! A fast message needs both processors at once, which a busy machine grants only now and then. So more rounds are made
-//! as long as the bounds are coarse, and a thread that has waited for long sleeps instead of yielding: a thread that
-//! wakes up gets its processor soon, whereas two threads that yield may each get a processor just when the other has
+//! A message is fast only if both threads run at the same time, which on a busy machine happens only now and then. More rounds
+//! are therefore made as long as the bounds are coarse. A thread that has waited for long sleeps instead of yielding, because a
+//! thread that wakes up soon gets its processor. If both threads yielded, each might get its processor just when the other has
 //! lost its own.
 //!
-//! More rounds are sound. The proof of a round depends neither on its time nor on its duration, and all rounds bound
-//! the same number, because the clocks run at one rate. So all bounds hold, whether they come from one measurement or
-//! from several, and so does the tightest of them. Bounds that contradict each other prove nothing.
+//! Making more rounds is sound. The proof of a round depends neither on when it is made nor on how long it takes, and all rounds
+//! bound the same number, because the clocks run at one rate. All bounds are therefore valid together, whether they come from one
+//! measurement or from several. If bounds contradict each other, an assumption is wrong, and they prove nothing.
 //!
 //! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport &
 //! Melliar-Smith's.
@@ -32,33 +32,32 @@ use std::time::{Duration, Instant};
 use crate::cpus::{pin, reachable};
 use crate::stamp::Source;
 
-/// The number of messages to each processor that find it awake, unless they take too long.
+/// The number of rounds with each processor in which it did not sleep, unless the rounds take too long.
 const ROUNDS: u64 = 500;
-/// The number of messages to each processor, however long they take.
+/// The minimum number of rounds with each processor, however long they take.
 const MIN_ROUNDS: u64 = 16;
-/// The total time after which rounds take too long.
+/// The total time of a processor's rounds from which they take too long.
 const LONG: Duration = Duration::from_millis(5);
-/// The total time while the rounds prove next to nothing: on a busy machine all of them may have been preempted.
+/// The maximum total time if the rounds have proved only coarse bounds: on a busy machine all of them may have been preempted.
 const MAX_TIME: Duration = Duration::from_millis(300);
-/// The total time for more rounds with processors whose rounds took longest and still prove next to nothing.
+/// The maximum time for more rounds with the processors that took that long and still have only coarse bounds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The duration of a sleep; the kernel adds some 50 µs.
+/// The duration of a sleep. The kernel adds some 50 µs.
 const NAP: Duration = Duration::from_micros(50);
-/// The number of checks for a message before a sleep, which take some 100 µs. They must not take less time than a
-/// sleep, or two threads could sleep in turns without end.
+/// The number of checks for a message before a thread sleeps. They take some 100 µs. If they took less time than a sleep, each of
+/// two threads could sleep whenever the other is awake, without end.
 const LOOKS: u32 = 1 << 12;
 
-/// Some microseconds. A bound above this comes from a busy machine, and is measured again.
+/// Returns the bound, some microseconds, above which bounds are *coarse*: they come from a busy machine and are measured again.
 pub(crate) fn coarse(source: Source) -> u64 {
     16 * source.near()
 }
 
-/// A bound on the difference between the clocks of any two processors that this process can run on, in units of
-/// `source`.
+/// Returns a bound on the difference between the clocks of any two processors that this process can run on, in units of `source`.
 ///
-/// Blocks until every one of them has run a thread of this process: for some 100 µs per processor when they are idle,
-/// and for seconds when they are so busy that no two of them run those threads at once.
+/// Blocks until each processor has run a thread of this process. This takes some 100 µs for each processor if they are idle. It
+/// takes seconds if they are so busy that the two threads of a round rarely run at the same time.
 pub(crate) fn measure(source: Source) -> u64 {
     let cpus = reachable();
     let Some((&reference, others)) = cpus.split_first() else { return 0 };
@@ -79,9 +78,9 @@ pub(crate) fn measure(source: Source) -> u64 {
 /// The bounds of a processor's clock.
 struct Pair {
     other: usize,
-    /// The amount by which it is ahead of the reference.
+    /// Bounds on the amount by which the clock is ahead of that of the reference.
     bounds: (i64, i64),
-    /// Whether more rounds would hardly prove more: there were enough, or the bounds are close.
+    /// Whether no more rounds are needed: there were enough, or the bounds are tight.
     is_done: bool,
 }
 
@@ -90,7 +89,8 @@ impl Pair {
         let (was_hasty, bounds) = ahead(source, reference, self.other);
         self.bounds = both(self.bounds, bounds);
         if self.bounds.0 > self.bounds.1 {
-            // The rounds contradict each other: a clock has jumped, or a thread was not where it was pinned.
+            // The rounds contradict each other: a clock has jumped, or a thread did not run on the processor to which it was
+            // pinned.
             self.bounds = ANYTHING;
         }
         self.is_done = !was_hasty || !are_coarse(source, self.bounds);
@@ -100,7 +100,7 @@ impl Pair {
 /// Bounds that prove nothing.
 const ANYTHING: (i64, i64) = (i64::MIN, i64::MAX);
 
-/// The intersection of two pairs of bounds.
+/// Returns the intersection of two pairs of bounds.
 fn both(one: (i64, i64), other: (i64, i64)) -> (i64, i64) {
     (one.0.max(other.0), one.1.min(other.1))
 }
@@ -109,7 +109,7 @@ fn are_coarse(source: Source, (low, high): (i64, i64)) -> bool {
     high.saturating_sub(low) > coarse(source).cast_signed()
 }
 
-/// The maximum by which one of these clocks may be ahead of another of them.
+/// Returns the maximum amount by which one of these clocks may be ahead of another.
 fn largest_difference(bounds: &[(i64, i64)]) -> u64 {
     let others = |i: usize| bounds.iter().enumerate().filter(move |&(j, _)| i != j).map(|(_, bound)| bound);
     let pairs =
@@ -117,8 +117,8 @@ fn largest_difference(bounds: &[(i64, i64)]) -> u64 {
     pairs.max().unwrap_or(0).max(0).unsigned_abs()
 }
 
-/// Bounds on the amount by which the clock of `other` is ahead of that of `reference`, and whether time was up before
-/// all rounds were made.
+/// Returns bounds on the amount by which the clock of `other` is ahead of that of `reference`. The flag says whether the time was
+/// up before all rounds were made.
 fn ahead(source: Source, reference: usize, other: usize) -> (bool, (i64, i64)) {
     let table = Table { ball: Ball(AtomicU64::new(0)), there: AtomicU64::new(0) };
     thread::scope(|scope| {
@@ -127,11 +127,11 @@ fn ahead(source: Source, reference: usize, other: usize) -> (bool, (i64, i64)) {
     })
 }
 
-/// A cache line of its own, which only the messages move.
+/// A word in a cache line of its own, which only the messages use.
 #[repr(align(128))]
 struct Ball(AtomicU64);
 
-/// Odd in the other's turn, even in the reference's; `OVER` ends the rounds.
+/// Odd when the other processor must reply, even when the reference may send; `OVER` ends the rounds.
 struct Table {
     ball: Ball,
     there: AtomicU64,
@@ -141,8 +141,8 @@ const OVER: u64 = u64::MAX;
 
 impl Table {
     fn ask(&self, source: Source, reference: usize) -> (bool, (i64, i64)) {
-        // A refusal would leave the thread on another processor, for which the rounds would then prove a bound; but
-        // `reachable` has just found that this processor accepts threads.
+        // The result is ignored, because `reachable` has just found that a thread can be pinned to this processor. If it failed,
+        // the rounds would prove bounds for another processor.
         let _ = pin(reference);
         let mut bounds = ANYTHING;
         let began = Instant::now();
@@ -153,9 +153,8 @@ impl Table {
                 break;
             }
             let sent = source.before();
-            // Release, paired with the acquire in `answer`: the other's reading is made after this. Its answer is a
-            // release, too, and pairs with the acquire below, so `there` is the reading of this round, and `back` is
-            // read after it.
+            // Release pairs with the acquire in `answer`: the other processor reads its clock after this. Its reply is a release,
+            // too, and pairs with the acquire below. Hence `there` is the reading of this round, and `back` is read after it.
             self.ball.0.store(2 * rounds + 1, Ordering::Release);
             let slept = wait(|| self.ball.0.load(Ordering::Acquire) == 2 * rounds + 2);
             let back = source.after_loads();
@@ -180,7 +179,8 @@ impl Table {
             if seen == OVER {
                 return;
             }
-            // The reading comes after the load of the message, and before the answer, whose store depends on its value.
+            // The clock is read after the load of the message, and before the reply, because the stored value depends on the
+            // reading.
             let there = source.after_loads();
             self.there.store(there, Ordering::Relaxed);
             self.ball.0.store(seen + 1, Ordering::Release);
@@ -188,7 +188,7 @@ impl Table {
     }
 }
 
-/// Spins, and sleeps when it takes long. Returns whether it has slept.
+/// Waits until the condition is true: first spins, then sleeps. Returns whether it has slept.
 fn wait(mut until: impl FnMut() -> bool) -> bool {
     let mut looks = 0_u32;
     while !until() {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_skew_is_no_more_than_an_undisturbed_message_takes() {
-        // Disturbed attempts are repeated.
+        // Attempts that the machine has disturbed are repeated.
         let began = Instant::now();
         let mut skew = measure(Source::Clock);
         while skew >= 20_000 && began.elapsed() < Duration::from_secs(60) {

@@ -1,4 +1,4 @@
-//! Recordings are complete, and claim no order that did not exist.
+//! Tests that recordings are complete, and that they contain no order that did not exist.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }
 
-/// Threads that increment one counter: each operation's output is its place in the true order.
+/// Records threads that increment one counter. The output of each operation is its position in the true order.
 fn count(threads: usize, operations: u64) -> History {
     let counter = AtomicU64::new(0);
     let recorder = Recorder::new();
@@ -33,7 +33,8 @@ fn count(threads: usize, operations: u64) -> History {
     recorder.finish()
 }
 
-/// Asserts that the history orders operations only as they came: no return precedes the call of a smaller number.
+/// Asserts that the history contains only the true order: no operation returned before an operation with a smaller output was
+/// called.
 fn assert_true_order(history: &History) {
     let place = |row: usize| history.output(row).as_int().unwrap();
     let mut returns: Vec<usize> = (0..history.len()).collect();
@@ -51,7 +52,7 @@ fn assert_true_order(history: &History) {
             history.get(row)
         );
     }
-    // An empty order would satisfy that as well.
+    // A history without any order would satisfy this as well.
     assert!(returned > history.len() / 2, "only {returned} of {} returned before another call", history.len());
 }
 
@@ -135,7 +136,7 @@ fn a_full_log_ends_the_recording_for_all_threads() {
     for n in 5..15 {
         long.record(Op::ENQUEUE, n, || ());
     }
-    // The end was when the first operation found no space, and not when others did.
+    // The history ends when the first operation found no space, not when later ones did.
     for n in 15..18 {
         short.record(Op::ENQUEUE, n, || ());
         long.record(Op::ENQUEUE, 100 + n, || ());
@@ -183,7 +184,7 @@ fn a_log_still_in_use_is_refused() {
     recorder.finish();
 }
 
-/// A plain store is visible to others only when it has left the core. The second stamp waits for that.
+/// A plain store becomes visible to other cores only when it leaves the store buffer. The second stamp waits for that.
 #[test]
 fn an_operation_has_returned_when_its_store_is_seen() {
     let value = AtomicU64::new(0);

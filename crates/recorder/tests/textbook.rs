@@ -1,8 +1,9 @@
-//! Textbook structures, each beside a twin that lacks one thing, recorded and checked: a free list with and without the
-//! generation in its head, Peterson's lock with and without its fence, a stack's pop with and without its second look.
+//! Records and checks textbook structures. Each is compared with a *twin*, which lacks one essential thing: a free list without
+//! the generation in its head, Peterson's lock without its fence, and a stack whose `pop` does not check the length a second
+//! time.
 //!
-//! The sound structure holds, and the twin is caught. With `MILLSTREAM_PICTURES=folder` the twin's history is drawn
-//! there; `MILLSTREAM_STRESS=n` makes the sound ones run n times longer.
+//! The check must accept the correct structure and reject the twin. With `MILLSTREAM_PICTURES=folder`, the history of each twin
+//! is drawn in this folder. `MILLSTREAM_STRESS=n` makes the tests of correct structures run n times longer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,13 +36,13 @@ fn assert_holds(history: &History, model: &Model) {
     assert_eq!(verdict.holds(), Some(true), "{model}: {verdict:?}");
 }
 
-/// The maximum number of runs in which a twin may stay undetected.
+/// The maximum number of runs after which a twin must be detected.
 const MAX_RUNS: u32 = 200;
 
-/// Within this time a twin may stay undetected for more runs: on a busy machine its threads seldom run at once.
+/// Before this time has passed, more runs are allowed: on a busy machine the twin's threads seldom run at the same time.
 const LONG: Duration = Duration::from_secs(120);
 
-/// The first run in which the twin is caught.
+/// Repeats runs of a twin until the check rejects one, and returns its history.
 fn caught(title: &str, model: &Model, run: impl FnMut(u32) -> History) -> History {
     let quick = Options { explain: false, ..Options::default() };
     let fails = |history: &History| check(history, model, &quick).unwrap().holds() == Some(false);
@@ -60,7 +61,7 @@ fn assert_explained(name: &str, title: &str, model: &Model, history: &History) {
     }
 }
 
-/// Preempts the operation now and then: the scheduler's work, done more often.
+/// Yields at random in the middle of an operation, as if the scheduler preempted the thread, but more often.
 fn preempted() {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     match TURN.fetch_add(1, Ordering::Relaxed) % 61 {
@@ -70,7 +71,8 @@ fn preempted() {
     }
 }
 
-/// A free list of numbered objects: the top of a linked stack and, if `GENERATION`, the number of its changes.
+/// A free list of numbered objects: a linked stack. The head has the number of the top object and, if `GENERATION`, the number of
+/// changes so far.
 struct FreeList<const GENERATION: bool> {
     head: AtomicU64,
     next: Vec<AtomicU32>,
@@ -84,13 +86,13 @@ impl<const GENERATION: bool> FreeList<GENERATION> {
         FreeList { head: AtomicU64::new(0), next }
     }
 
-    /// A head with another top, of the next generation.
+    /// Returns a head with another top, and the next generation.
     fn with_top(head: u64, top: u32) -> u64 {
         let generation = if GENERATION { (head >> 32) + 1 } else { 0 };
         generation << 32 | u64::from(top)
     }
 
-    /// `between` runs between the load and the swap.
+    /// Allocates an object. `between` runs between the load and the swap.
     fn alloc(&self, mut between: impl FnMut()) -> Option<u32> {
         let mut head = self.head.load(Ordering::Acquire);
         loop {
@@ -99,8 +101,8 @@ impl<const GENERATION: bool> FreeList<GENERATION> {
                 return None;
             }
             let below = self.next[top as usize].load(Ordering::Relaxed);
-            // Here another thread may take `top`, take `below`, and free `top`: the head looks as before, and `below`,
-            // which is in use, becomes the top.
+            // At this point another thread may allocate `top` and `below`, and then free `top`. Without the generation, the head
+            // is then the same as before, and the swap makes `below` the top, although it is in use.
             between();
             match self.head.compare_exchange(head, Self::with_top(head, below), Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(top),
@@ -133,7 +135,7 @@ fn allocations<const GENERATION: bool>(threads: u32, rounds: u64) -> History {
                 log.record(Op::FREE, object, || list.free(object));
             }
         }
-        // A twin's list may have become a cycle, which never runs out, so the number of rounds is limited.
+        // The list of a twin may have become a cycle and never be empty, so the number of rounds is limited.
     })
 }
 
@@ -151,13 +153,13 @@ fn a_free_list_without_generations_is_caught() {
     caught(title, &Kind::Allocator.into(), |_| allocations::<false>(4, 2000));
 }
 
-/// The same, step by step: while one allocation is stopped between its load and its swap, another process takes that
-/// object and the next, and frees the first one.
+/// The same mistake step by step: while one allocation is stopped between its load and its swap, another process allocates this
+/// object and the next one, and then frees this object.
 fn stopped_allocation<const GENERATION: bool>() -> History {
     let list = FreeList::<GENERATION>::new(4);
     let recorder = Recorder::new();
     let (mut stopped, mut other, mut last) = (recorder.log(), recorder.log(), recorder.log());
-    // The pause is longer than the clocks of two cores may differ.
+    // The pause is longer than the possible difference between the clocks of two cores.
     let pause = || thread::sleep(Duration::from_micros(10));
     let mut first_time = true;
     stopped.begin(Op::ALLOC, ());
@@ -188,8 +190,8 @@ fn a_stopped_allocation_needs_the_generation() {
     assert_explained("no-generation", title, &Kind::Allocator.into(), &history);
 }
 
-/// Peterson's lock for two threads: each thread says "I want; you first", then waits while the other wants the lock and
-/// has the turn.
+/// Peterson's lock for two threads. A thread announces that it wants the lock and gives the other thread precedence. It then
+/// waits as long as the other thread wants the lock and has precedence.
 struct Peterson<const FENCE: bool> {
     wants: [AtomicBool; 2],
     turn: AtomicUsize,
@@ -204,8 +206,8 @@ impl<const FENCE: bool> Peterson<FENCE> {
         self.wants[me].store(true, Ordering::Relaxed);
         self.turn.store(1 - me, Ordering::Release);
         if FENCE {
-            // Both stores are visible before the other thread's are looked at. Without the fence, each core's stores
-            // may still be in its store buffer while it looks, and both threads find the lock free.
+            // The fence makes both stores visible before this thread loads the other's words. Without the fence, the stores of
+            // each core may still be in its store buffer at that time, and both threads find the lock free.
             fence(Ordering::SeqCst);
         }
         wait(|| !self.wants[1 - me].load(Ordering::Acquire) || self.turn.load(Ordering::Acquire) == me);
@@ -217,8 +219,8 @@ impl<const FENCE: bool> Peterson<FENCE> {
     }
 }
 
-/// Spins, and sleeps when it takes long: a thread that wakes up gets a processor sooner than one that yields it, so two
-/// threads that wait for each other soon run at once.
+/// Waits until the condition is true: first spins, then sleeps. A thread that wakes up gets a processor sooner than a thread that
+/// has yielded, so two threads that wait for each other soon run at the same time.
 fn wait(mut until: impl FnMut() -> bool) {
     let mut looks = 0_u32;
     while !until() {
@@ -235,14 +237,14 @@ fn lockings<const FENCE: bool>(rounds: u64) -> History {
     let arrived = AtomicU64::new(0);
     record(2, |me, log| {
         for round in 0..rounds {
-            // One thread alone, while the other has no processor, shows nothing: they meet now and then.
+            // A round shows something only if both threads run at the same time, so they wait for each other now and then.
             if round % 500 == 0 {
                 arrived.fetch_add(1, Ordering::Relaxed);
                 wait(|| arrived.load(Ordering::Relaxed) >= 2 * (round / 500 + 1));
             }
             log.record(Op::ACQUIRE, (), || lock.acquire(me as usize));
-            // This takes long enough that two threads inside at once overlap in the history, however much their clocks
-            // differ.
+            // This takes so long that, if two threads are inside at once, their operations overlap in the history in spite of any
+            // difference of the clocks.
             (0..10 + round % 20).for_each(|_| std::hint::spin_loop());
             log.record(Op::RELEASE, (), || lock.release(me as usize));
         }
@@ -262,7 +264,7 @@ fn petersons_lock_without_its_fence_is_caught() {
     assert_explained("no-fence", title, &Kind::Mutex.into(), &history);
 }
 
-/// A stack of numbers in an array under a spin lock: `pop` reads how many there are, and takes the last.
+/// A stack of numbers in an array under a spin lock. `pop` reads the length, and removes the last number.
 struct LookTwice<const AGAIN: bool> {
     len: AtomicUsize,
     values: Vec<AtomicU64>,
@@ -299,7 +301,7 @@ impl<const AGAIN: bool> LookTwice<AGAIN> {
         })
     }
 
-    /// Looks before it locks, to spare the lock if the stack is empty.
+    /// Checks the length before it locks, so that an empty stack need not be locked.
     fn pop(&self) -> Option<u64> {
         let seen = self.len.load(Ordering::Acquire);
         if seen == 0 {
@@ -307,7 +309,7 @@ impl<const AGAIN: bool> LookTwice<AGAIN> {
         }
         preempted();
         self.locked(|| {
-            // The value seen may be gone by now: look again.
+            // The length may have changed before the lock was acquired, so it is checked again.
             let len = if AGAIN { self.len.load(Ordering::Relaxed) } else { seen };
             let last = len.checked_sub(1)?;
             self.len.store(last, Ordering::Relaxed);

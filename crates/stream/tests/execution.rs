@@ -1,4 +1,4 @@
-//! Tests that programs produce the values of their definition, in memory that does not grow.
+//! Tests that programs produce the values that their definition says, and that their memory does not grow.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,11 +15,11 @@ thread_local! {
 /// Counts the allocations of each thread.
 struct Counting;
 
-// SAFETY: all calls go to the system's allocator unchanged; counting touches a plain thread-local word.
+// SAFETY: all calls are passed to the system's allocator unchanged. Counting only changes a thread-local number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller fulfils the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -86,7 +86,7 @@ fn hold_gives_the_latest_value_and_align_the_simultaneous_one() {
     let third = x.filter(|n| n % 3 == 1);
     assert_eq!(all(&third.hold(&x, 99)), [99, 1, 1, 1, 4, 4, 4]);
     let x = source(7);
-    // The clock's branch comes before the held one, and still sees the value of the same moment.
+    // The clock's node comes before that of the held stream. Nevertheless the hold sees the value of the same moment.
     let clock = x.every(2);
     assert_eq!(all(&x.hold(&clock, 99)), [0, 2, 4, 6]);
     let x = source(5);
@@ -139,7 +139,7 @@ fn a_buffer_lets_a_refused_program_run_until_it_is_full() {
             }
         };
         assert!(matches!(error, RunError::BufferFull { values, .. } if values == buffer), "{error}");
-        // The last value pulled is the first without room.
+        // The last value that was pulled from the source is the first one for which there is no room.
         assert_eq!(Some(pulled.get()), refused.overflows_at(buffer), "{buffer}");
     }
 }
@@ -165,7 +165,8 @@ fn a_full_buffer_that_does_not_help_leaves_the_others_their_readers() {
     let program = Program::new();
     let x = program.iter("x", 0..30_u64).share();
     let part = |from: u64, to: u64, room: u64| x.filter(move |n| (from..to).contains(n)).buffer(room);
-    // After 0 and 1, the first buffer is full until 10. The values in between fill another one, whose reader goes on.
+    // After the values 0 and 1, the first buffer is full until value 10. The values in between enter another buffer, whose reader
+    // continues.
     let first = part(0, 2, 2).zip(&part(10, 12, 2)).reduce(0, |sum, (a, b)| *sum += a * b);
     let other = part(2, 10, 2).zip(&program.iter("y", 0..100_u64).share()).reduce(0, |sum, (a, b)| *sum += a * b);
     assert_eq!(all(&first.zip(&other)), [(11, (2..10).map(|n| n * (n - 2)).sum())]);
@@ -395,7 +396,7 @@ fn a_window_takes_as_many_steps_as_it_has_values() {
             assert!((1..=most).contains(&windows), "{windows} windows in {steps} steps, shared: {is_shared}");
         }
     }
-    // The steps of the values that are given count as well.
+    // The steps of the values that are pulled count as well.
     let mut running = Program::new().iter("x", 0..VALUES).windows(WINDOW, 1).run().unwrap();
     let mut left = 5000;
     let mut windows = 0;
@@ -471,13 +472,13 @@ fn no_value_costs_an_allocation_once_the_queues_are_full() {
         values += 1;
     }
     assert!(values > 90_000);
-    // The end of a stream may allocate; its values may not.
+    // Allocations at the end of a stream are allowed; allocations for each value are not.
     assert!(ALLOCATIONS.get() - before < 100, "{} allocations for {values} values", ALLOCATIONS.get() - before);
 }
 
 #[test]
 fn a_run_meets_more_states_and_decisions_than_it_keeps() {
-    // Each value meets 13 filters, and most of the 2^13 combinations of decisions occur.
+    // Each value passes through 13 filters, and most of the 2^13 combinations of decisions occur.
     let mixed = || (0..20_000_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
     let x = Program::new().iter("x", mixed()).share();
     let held: Vec<Stream<u64>> = (0..13).map(|bit| x.filter(move |n| n >> bit & 1 == 1).hold(&x, 0)).collect();
@@ -493,7 +494,7 @@ fn a_run_meets_more_states_and_decisions_than_it_keeps() {
         .collect();
     assert_eq!(all.run().unwrap().values().collect::<Result<Vec<_>, _>>().unwrap(), expected);
 
-    // The buffer holds three more values after every four.
+    // After every four values, the buffer contains three values more.
     let x = Program::new().iter("x", 0..20_000_u64).share();
     let pairs = x.filter(|n| n % 4 == 0).zip(&x.buffer(100_000));
     let pairs: Vec<_> = pairs.run().unwrap().values().map(Result::unwrap).collect();

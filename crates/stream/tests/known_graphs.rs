@@ -64,7 +64,7 @@ fn a_branch_of_twice_the_length_is_refused() {
     let refusal = refused(&x.repeat(2).zip(&x));
     assert_eq!((refusal.cause, refusal.growing), (Cause::Rates, 0));
     assert_eq!(refusal.growth.unwrap().to_string(), "1 of 1");
-    // In the right proportion, the merge runs.
+    // With a pattern that matches the rates, the merge runs.
     let merged = Stream::merge_by(&[x.repeat(2), x.clone()], &[0, 0, 1]);
     assert_eq!(most(&merged.check().unwrap()), 1);
 }
@@ -83,7 +83,7 @@ fn a_join_that_waits_for_an_aggregate_of_its_input_is_refused_and_runs_with_a_sp
 fn two_consumers_of_one_stream_never_wait_for_each_other() {
     let x = x(20_000);
     let (quick, slow) = (x.map(|n| n + 1), x.windows(100, 50).map(|window| window[0]));
-    // Only the results of the two consumers meet.
+    // Only the final results of the two consumers are joined.
     let ends = quick.reduce(0, |sum, n| *sum += n).zip(&slow.reduce(0, |sum, n| *sum += n));
     assert_eq!(most(&ends.check().unwrap()), 1);
     assert_eq!(count(&ends), 1);

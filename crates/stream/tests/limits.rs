@@ -1,5 +1,5 @@
-//! Tests that large numbers, long chains and awkward clocks get an answer or a clear error, never a hang or a wrong
-//! number.
+//! Tests that the check of large numbers, long chains and awkward clocks returns a correct result or a clear error, and never
+//! hangs.
 
 use millstream_stream::check::{CheckError, check};
 use millstream_stream::clock::Pass;

@@ -26,15 +26,16 @@ struct Tally {
     refused: u64,
     /// Graphs accepted with a bound above 1.
     with_room: u64,
-    /// Graphs in which every bound is least: with one value less, the graph deadlocks even if the other queues have more room.
+    /// Graphs in which every bound is least: if one queue has room for one value less, the graph deadlocks even if the other
+    /// queues have more room.
     least: u64,
-    /// Graphs in which queues compete: their least capacities together deadlock, so no bounds are all least.
+    /// Graphs in which queues compete: with the least capacity for each queue, the graph deadlocks.
     compete: u64,
     too_many: u64,
 }
 
-/// Returns for each queue the least capacity with which no order stops. All other queues meanwhile have more room than
-/// capacities of a smaller sum could give them. Returns `None` if there are too many states.
+/// For each queue, returns the least capacity with which no order of firing stops while all other queues have ample room: more
+/// than in any capacities with a smaller sum. Returns `None` if there are too many states.
 fn least(simulator: &Simulator<'_>, bounds: &HashMap<Queue, u64>) -> Option<HashMap<Queue, u64>> {
     let more = bounds.values().map(|bound| bound - 1).sum::<u64>().max(4);
     let mut least = bounds.clone();

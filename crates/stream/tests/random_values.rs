@@ -1,4 +1,5 @@
-//! Compares the values of random programs with a definition by lists, and their refusals with runs that have buffers.
+//! Compares the values of random programs with a definition by lists. Compares the predictions in refusals with runs that have
+//! buffers.
 
 mod defined;
 mod drawn;
@@ -27,7 +28,7 @@ fn values_are_those_of_the_definition_whatever_the_buffers() {
             let mut found = Vec::new();
             let mut running = program(&graph, |_| values, |_| buffer).0.run().unwrap();
             loop {
-                // A run that pauses often computes the same values.
+                // This run pauses often, which must not change its values.
                 match running.next_within(&mut (1 + seed % 5)) {
                     Ok(Part::Value(value)) => found.push(*value),
                     Ok(Part::Pause) => {}
@@ -73,7 +74,7 @@ fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
         let graph = Draw::draw(seed, false, false);
         let Err(CheckError::Refused(refusal)) = check(&graph) else { continue };
         assert_eq!(refusal.cause, Cause::Rates);
-        // Only the values of the first source are counted, so the fork must be that source.
+        // The test counts only the values of the first source, so it needs a fork that is this source.
         if refusal.fork != 0 {
             continue;
         }
@@ -100,7 +101,8 @@ fn a_refused_program_with_a_buffer_fails_at_the_value_that_the_refusal_names() {
     assert!(replayed > 50, "{replayed}");
 }
 
-/// Returns the graph with its result joined to the end of one of its streams, so that all values of the result wait.
+/// Returns the graph with its result joined to a value that comes at the end of one of its streams, so that all values of the
+/// result wait.
 fn with_an_end(graph: &Graph, of: NodeId) -> Graph {
     let mut with = Graph::new();
     for node in &graph.nodes()[..graph.nodes().len() - 1] {
@@ -113,7 +115,7 @@ fn with_an_end(graph: &Graph, of: NodeId) -> Graph {
     with
 }
 
-/// Returns the buffer whose size is that of a queue.
+/// Returns the buffer node that sets the size of a queue.
 fn buffer_of(graph: &Graph, through: NodeId) -> NodeId {
     let mut above = std::iter::successors(Some(through), |node| graph.nodes()[*node].inputs.first().copied());
     above.find(|node| matches!(graph.nodes()[*node].operator, Operator::Buffer(_))).expect("a buffer")

@@ -1,4 +1,4 @@
-//! Tests of text programs: their values, and their problems with spans.
+//! Tests of text programs: their values, and the messages and spans of their problems.
 
 use std::io::Read;
 
@@ -223,7 +223,7 @@ fn errors_of_an_input_name_its_line_once() {
         ("map(records(2), number(it))", b"12ab", ": record 2: `ab` is not a number"),
         ("csv()", b"a,b\n1,2\n3\n", "`csv()`: row 2: found 1 field(s); expected 2, as in the header"),
         ("map(window(lines(), 2, 1), number(it[0]))", b"1\none\n2\n", "number(it[0]))`: `one` is not a number"),
-        // The source may be ahead of a value that has waited.
+        // The value has waited, so the source may have read further. The error therefore names no position.
         (
             "x = lines(); map(zip(skip(x, 1), x), number(it[1]))",
             b"one\ntwo\n",
@@ -457,10 +457,10 @@ fn a_long_text_takes_more_steps_than_a_short_one() {
     let long: &'static str = long.leak();
     for (text, content, copies, least, most) in [
         ("filter(lines(), it == \"\")", "x\n", 64 * 100, 90, 110),
-        // Each line takes 256 steps, which no pause divides.
+        // Each line takes 256 steps, and no pause comes within a line.
         ("filter(lines(), it == \"\")", long, 20, 15, 25),
         ("x = lines(); reduce(zip(x, x), 0, acc + 1)", long, 20, 15, 45),
-        // The state grows by one byte for each line, and takes one more step for each 4096 bytes.
+        // The state grows by one byte for each line. Each 4096 bytes of it take one more step.
         ("reduce(lines(), \"\", acc + it)", "x\n", 40_000, 640 * 4, 640 * 8),
     ] {
         let found = pauses(text, content, copies);

@@ -1,16 +1,17 @@
 //! AArch64: the generic timer's virtual count, which the architecture defines as one system-wide count seen by all
 //! cores.
 //!
-//! **Before.** The count may be read after later instructions; an `isb` after it keeps them from beginning.
+//! **Before.** The processor may read the count after it has executed later instructions. An `isb` after the reading prevents
+//! this.
 //!
-//! **Between.** `dsb ish` waits until all earlier accesses are done and visible to all cores, and an `isb` keeps the
-//! count from being read before that. The second `isb` serves as in *before*.
+//! **Between.** `dsb ish` waits until all earlier accesses are complete and visible to all cores, and an `isb` keeps the
+//! processor from reading the count before that. The second `isb` has the same purpose as in *before*.
 //!
 //! Source: Arm Architecture Reference Manual, D12 "The Generic Timer" (CNTVCT_EL0) and B2.3.
 
 use std::arch::asm;
 
-/// The architecture guarantees it.
+/// Always `true`: the architecture guarantees a constant rate.
 pub(super) fn is_steady() -> bool {
     true
 }
@@ -37,7 +38,7 @@ pub(super) fn after_loads() -> u64 {
     between()
 }
 
-/// A fifth of a microsecond by the counter's own frequency.
+/// Returns a fifth of a microsecond in ticks, by the counter's frequency.
 pub(super) fn near() -> u64 {
     let hertz: u64;
     // SAFETY: the instruction reads a register that user programs may read.

@@ -1,13 +1,13 @@
-//! The system's monotonic clock, in nanoseconds since its first use: for machines without a trustworthy counter.
+//! The system's monotonic clock, in nanoseconds since its first use. It serves machines without a reliable counter.
 //!
-//! Where it can, the C library reads it without a system call, and then the reading is no more ordered than a reading
-//! of the counter. So this module adds the machine's strongest fences.
+//! If possible, the C library reads this clock without a system call. The processor may then reorder the reading with other
+//! accesses, like a reading of the counter. This module therefore adds the machine's strongest fences.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
-/// This file serves machines without a counter module here.
+/// All other machines use this file alone.
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 pub(super) fn is_steady() -> bool {
     false

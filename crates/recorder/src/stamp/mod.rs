@@ -1,9 +1,10 @@
-//! Time stamps before or after an operation, whatever the processor reorders.
+//! Time stamps that are correct even if the processor reorders instructions.
 //!
-//! A stamp may be too early before an operation and too late after it, because that widens the operation, and a wider
-//! operation never causes a false alarm. A stamp that is too late before, or too early after, would be wrong. So
-//! [`before`](Source::before) holds back all later accesses, and [`between`](Source::between), which ends one operation
-//! and may begin the next, also waits for all earlier ones.
+//! The stamp of a call may be too early, and that of a return may be too late: the operation then appears longer than it was,
+//! which never causes a false alarm. The stamp of a call must not be too late, and that of a return must not be too early.
+//! Therefore [`before`](Source::before) keeps all later accesses from beginning before the stamp is read.
+//! [`between`](Source::between) ends one operation and may begin the next, so it also waits until all earlier accesses are
+//! complete.
 
 mod clock;
 
@@ -26,12 +27,12 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The counter if it runs at a constant rate on all cores, the clock otherwise.
+    /// Returns the counter if it runs at a constant rate on all cores, otherwise the clock.
     pub(crate) fn best() -> Self {
         if counter::is_steady() { Source::Counter } else { Source::Clock }
     }
 
-    /// A stamp no later than the next memory access.
+    /// Returns a stamp that is no later than the next memory access.
     #[inline]
     pub(crate) fn before(self) -> u64 {
         match self {
@@ -40,8 +41,8 @@ impl Source {
         }
     }
 
-    /// A stamp no earlier than the moment when all cores see this thread's stores, and this thread's loads are done;
-    /// and no later than the next memory access.
+    /// Returns a stamp that is no earlier than the moment when all cores see this thread's earlier stores and its earlier loads
+    /// are complete, and no later than the next memory access.
     #[inline]
     pub(crate) fn between(self) -> u64 {
         match self {
@@ -50,7 +51,7 @@ impl Source {
         }
     }
 
-    /// Some 200 ns, give or take half.
+    /// Returns between 100 and 300 ns, in units of the source.
     pub(crate) fn near(self) -> u64 {
         match self {
             Source::Counter => counter::near(),
@@ -58,7 +59,7 @@ impl Source {
         }
     }
 
-    /// A stamp no earlier than this thread's loads so far.
+    /// Returns a stamp that is no earlier than this thread's loads so far.
     pub(crate) fn after_loads(self) -> u64 {
         match self {
             Source::Counter => counter::after_loads(),
@@ -80,10 +81,11 @@ mod tests {
             let began = Instant::now();
             let (mut last, mut is_last) = (first, false);
             while !is_last {
-                // The last turn comes after the time, however long the thread lost its core.
+                // One more iteration is made after the time is up, however long the thread was preempted.
                 is_last = began.elapsed() >= Duration::from_millis(20);
                 for stamp in [source.before(), source.between(), source.after_loads()] {
-                    // A thread that migrates may see a decrease as large as the skew, which is far below this.
+                    // After a migration, a stamp may be smaller than the last one by as much as the skew, which is far below this
+                    // number.
                     assert!(stamp + 100_000 > last, "{source:?}: {stamp} after {last}");
                     last = stamp;
                 }

@@ -1,13 +1,13 @@
 //! x86-64: the time stamp counter.
 //!
-//! **Before.** `rdtsc` may execute before earlier instructions, which is harmless, and after later ones, which is not.
-//! A fence would prevent that; cheaper is a load whose address depends on the counter's value. The load cannot execute
-//! before the counter has been read, and under total store order no later load appears before an earlier one and no
-//! later store before an earlier load: all later accesses come after the load, hence after the reading.
+//! **Before.** `rdtsc` may execute before earlier instructions, which is harmless. It may also execute after later instructions,
+//! which must be prevented. A fence would do, but a load whose address depends on the counter's value is cheaper. This load
+//! cannot execute before the counter has been read. Under total store order, all later accesses come after this load, and
+//! therefore after the reading.
 //!
-//! **Between.** `rdtscp` waits until all earlier instructions have executed and all earlier loads are globally visible,
-//! but not for stores, which may sit in the store buffer; the locked instruction in front of it completes only when the
-//! buffer is empty. Later accesses could overtake `rdtscp`, and are held back as above: by a load that waits for its
+//! **Between.** `rdtscp` waits until all earlier instructions have executed and all earlier loads are globally visible. It does
+//! not wait for stores, which may still be in the store buffer, so a locked instruction comes first: it completes only when the
+//! store buffer is empty. Later accesses could execute before `rdtscp`. This is prevented as above, by a load that depends on its
 //! value.
 //!
 //! Sources: Intel SDM vol. 2 (RDTSC, RDTSCP) and vol. 3 section 9.2; AMD APM vol. 3; Sewell et al., "x86-TSO".
@@ -15,8 +15,8 @@
 use std::arch::asm;
 use std::fs;
 
-/// Whether all cores count at one constant rate: the processor says so, and the kernel, which watches, has found no
-/// contradiction.
+/// Returns whether the counters of all cores run at one constant rate: the processor says so, and the kernel, which monitors
+/// them, has found nothing to the contrary.
 pub(super) fn is_steady() -> bool {
     let has = |path: &str, prefix: &str, words: &[&str]| {
         fs::read_to_string(path).is_ok_and(|text| {
@@ -79,7 +79,7 @@ pub(super) fn after_loads() -> u64 {
     high << 32 | low
 }
 
-/// Some 100 to 250 ns: counters run at 2 to 5 GHz.
+/// Returns 100 to 250 ns in ticks: counters run at 2 to 5 GHz.
 pub(super) fn near() -> u64 {
     512
 }

@@ -30,7 +30,7 @@ impl Gap {
         let (length, growth) = self.period?;
         let (_, most) = self.records.last()?;
         let periods = (buffer - most) / growth + 1;
-        // The growth over these periods may exceed the buffer; the first record then decides.
+        // If the growth over these periods exceeds `buffer`, the result stays unknown.
         let rest = u128::from(buffer).checked_sub(u128::from(periods) * u128::from(growth));
         let rest = rest.and_then(|rest| u64::try_from(rest).ok())?;
         Some(first(rest)? + u128::from(periods) * u128::from(length))

@@ -1,4 +1,4 @@
-//! The graph of a stream program: nodes with their operators, ordered so that inputs come first.
+//! The graph of a stream program. Its nodes are in an order in which each node comes after its inputs.
 
 mod operator;
 
@@ -12,7 +12,7 @@ pub const MAX_NODES: usize = 10_000;
 /// The number of a node. Inputs have smaller numbers than the nodes that read them.
 pub type NodeId = usize;
 
-/// An operator with its inputs, and its label and spans for messages.
+/// A node: an operator with its inputs, and a label and spans for messages.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Node {
@@ -104,7 +104,7 @@ impl Graph {
         &mut self.nodes[node]
     }
 
-    /// Returns for each node whether its values reach a sink. Nodes whose values do not are not part of the program.
+    /// Returns for each node whether its values reach a sink. All other nodes are not part of the program.
     pub(crate) fn live(&self) -> Vec<bool> {
         let mut live: Vec<bool> = self.nodes.iter().map(|node| matches!(node.operator, Operator::Sink)).collect();
         for (at, node) in self.nodes.iter().enumerate().rev() {

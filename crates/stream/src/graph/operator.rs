@@ -25,7 +25,8 @@ pub enum Operator {
     Align,
     /// Takes one value of each input, and produces one.
     Zip,
-    /// Takes one value at a time from the inputs in the order of this pattern, which repeats forever, and produces it.
+    /// Takes one value at a time from the inputs, and produces it. The pattern, which repeats forever, sets the order of the
+    /// inputs.
     Merge(Vec<usize>),
     /// Produces each value this many times.
     Repeat(u64),
@@ -33,10 +34,10 @@ pub enum Operator {
     Prefix(u64),
     /// Takes all values, and produces one at the end.
     Reduce,
-    /// Gives the queue at the end of its path room for this many values, without a proof; a run fails when the queue is
-    /// full. Only passes may lie between the buffer and the queue.
+    /// The queue at the end of this node's path gets room for this many values, without a proof that they are enough. A run fails
+    /// if a full queue needs more room. Between the buffer and the queue there may be only passes.
     Buffer(u64),
-    /// Keeps the queue at the end of its path on disk, where it may grow; otherwise like [`Buffer`](Self::Buffer).
+    /// The queue at the end of this node's path is on disk and may grow; otherwise like [`Buffer`](Self::Buffer).
     Spill,
     /// Takes all values.
     Sink,

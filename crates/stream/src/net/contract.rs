@@ -1,4 +1,4 @@
-//! Contracts the graph to the net.
+//! Turns the graph into the net.
 
 use crate::clock::Pass;
 use crate::graph::{Graph, NodeId, Operator};
@@ -11,7 +11,7 @@ pub(crate) type EdgeId = usize;
 /// A queue whose bound is not proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elastic {
-    /// The queue holds this many values, and a run fails if that is too few.
+    /// The queue has room for this many values, and a run fails if it needs more.
     Buffer(u64),
     /// The queue grows on disk.
     Spill,
@@ -25,7 +25,7 @@ pub(crate) struct Actor {
     /// The edges of the inputs.
     pub(crate) inputs: Vec<EdgeId>,
     pub(crate) outputs: Vec<EdgeId>,
-    /// The operators that process the actor's values as they pass; parents come first.
+    /// The operators that process the actor's values as they pass. Each comes after its parent.
     pub(crate) tree: Vec<Branch>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Edge {
     pub(crate) leaf: Option<usize>,
     pub(crate) consumer: usize,
     pub(crate) port: usize,
-    /// The last operator on the path at which the data decide, which is the clock of the edge.
+    /// The last operator on the path that is a data decision. It is the clock of the edge.
     pub(crate) base: Option<usize>,
     pub(crate) elastic: Option<Elastic>,
 }
@@ -112,7 +112,7 @@ impl Net {
     fn find_elastic(&mut self, graph: &Graph) {
         for edge in &mut self.edges {
             let tree = &self.actors[edge.producer].tree;
-            // Below a buffer, operators may drop values but not change them.
+            // Between a buffer and its queue, operators may drop values but not change them.
             let operators = path(tree, edge.leaf).map(|branch| &graph.nodes()[tree[branch].node].operator);
             let last = operators.into_iter().find(|operator| !matches!(operator, Operator::Pass(_)));
             edge.elastic = match last {
@@ -123,7 +123,7 @@ impl Net {
         }
     }
 
-    /// Returns the branches on the path of an edge, from its end up to the actor.
+    /// Returns the branches on the path of an edge, from the edge's queue up to the actor.
     pub(crate) fn path(&self, edge: EdgeId) -> impl Iterator<Item = usize> {
         let edge = &self.edges[edge];
         path(&self.actors[edge.producer].tree, edge.leaf)

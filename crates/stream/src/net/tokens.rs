@@ -1,9 +1,9 @@
 //! The state of a running net: the number of values in each queue, and the next actor to fire.
 //!
-//! [`Tokens::drive`] fires one actor on demand. An actor that lacks a value waits for the producer of that value; an
-//! actor that lacks room waits for the consumer of that queue. That producer or consumer fires first, by the same rule.
-//! A chain of such waits ends at an actor that can fire, or closes into a cycle. No order of firing resolves a cycle,
-//! since each of its actors waits for the next.
+//! [`Tokens::drive`] fires one actor on demand. If the actor lacks a value, it waits for the producer of that value; if it lacks
+//! room in a queue, it waits for the consumer of that queue. The actor that it waits for fires first, by the same rule. A chain
+//! of such waits ends at an actor that can fire, or closes into a cycle. No order of firing resolves such a cycle, because each
+//! of its actors waits for the next.
 
 use std::sync::Arc;
 
@@ -58,9 +58,9 @@ pub(crate) struct Tokens {
     phases: Vec<u64>,
     /// The states of the passes of each actor's tree.
     passes: Vec<Vec<u64>>,
-    /// For each branch of the largest tree, whether the value reaches it.
+    /// Scratch space: for each branch of the current tree, whether the value reaches it.
     reached: Vec<bool>,
-    /// The waiting actors, each waiting for the next, with the edge at which it waits.
+    /// The chain of waiting actors. Each waits for the next, at the edge that is stored with it.
     waiting: Vec<(usize, Option<(EdgeId, bool)>)>,
     waits: Vec<bool>,
 }
@@ -96,7 +96,7 @@ impl Tokens {
         }
         let shown = &self.view.actors[actor];
         let takes = shown.kind.takes(self.phases[actor]);
-        // The first empty queue that the actor takes from.
+        // The first queue that is empty and from which the actor takes in this phase.
         let lacking = takes.of(&shown.inputs).iter().copied().flatten().find(|edge| self.counts[*edge] == 0);
         let gives = match lacking {
             Some(edge) if self.ended[self.view.ends[edge].0] => match shown.kind {
@@ -126,7 +126,7 @@ impl Tokens {
     /// Returns the first full queue that the next value may enter.
     #[inline]
     fn full(&mut self, actor: usize) -> Option<EdgeId> {
-        // Usually no queue is full, and then the path of the value does not matter.
+        // In the usual case no queue is full, and the value's path need not be followed.
         if !self.view.actors[actor].outputs.iter().any(|(edge, _)| self.is_full(*edge)) {
             return None;
         }
@@ -148,8 +148,8 @@ impl Tokens {
         Fire { takes: self.view.actors[actor].kind.takes(self.phases[actor]), gives: true }
     }
 
-    /// Removes the value of a firing without room from the queues that it has overfilled. Returns one of these queues:
-    /// `first`, if it is one of them.
+    /// After a firing without room, removes its value from the queues that are now overfull. Returns one of these queues,
+    /// preferably `first`; `None` if no queue is overfull.
     pub(crate) fn take_back(&mut self, actor: usize, first: EdgeId) -> Option<EdgeId> {
         let mut found = None;
         for (edge, _) in &self.view.actors[actor].outputs {
@@ -162,20 +162,20 @@ impl Tokens {
         found
     }
 
-    /// Takes the values of the actor's phase out of its queues, and moves on to the next phase.
+    /// Removes the values that the actor takes in its phase from its queues, and moves on to the next phase.
     #[inline]
     pub(crate) fn take(&mut self, actor: usize, takes: Takes) {
         let shown = &self.view.actors[actor];
         for edge in takes.of(&shown.inputs).iter().flatten() {
-            // The last firing of a reduce finds its input empty.
+            // At the last firing of a reduce, its input is empty.
             self.counts[*edge] = self.counts[*edge].saturating_sub(1);
         }
         let phase = &mut self.phases[actor];
         *phase = shown.kind.after(*phase);
     }
 
-    /// Passes a value down the actor's tree and puts it into the queues. `step` does the work of each branch that the
-    /// value reaches and returns the data decision there; `enter` does the work of each queue.
+    /// Passes a value down the actor's tree and puts it into the queues. Calls `step` for each branch that the value reaches; it
+    /// returns the data decision there. Calls `enter` for each queue that the value enters.
     #[inline]
     pub(crate) fn give(&mut self, actor: usize, mut step: impl FnMut(usize) -> bool, mut enter: impl FnMut(EdgeId)) {
         let shown = &self.view.actors[actor];
@@ -205,7 +205,7 @@ impl Tokens {
         }
     }
 
-    /// Fires one actor, after the actors it waits for. `fire` does the work of each.
+    /// Fires one actor, after the actors that it waits for. `fire` performs each firing.
     ///
     /// # Errors
     /// The inner error `E` comes from a firing; the outer error is a cycle of waits.
@@ -214,7 +214,7 @@ impl Tokens {
         target: usize,
         mut fire: impl FnMut(&mut Self, usize, Fire) -> Result<(), E>,
     ) -> Result<Result<Driven, E>, Stuck> {
-        // A demand that ended with an error has left its actors in the chain.
+        // An earlier demand that ended with an error may have left actors in the chain.
         while let Some((actor, _)) = self.waiting.pop() {
             self.waits[actor] = false;
         }
@@ -235,7 +235,7 @@ impl Tokens {
                         }
                         _ => self.ended[actor] = true,
                     }
-                    // If the value was dropped on its path, the reader still waits for one.
+                    // If the value was dropped on its path, the reader still waits, so the actor must fire again.
                     if self.is_still_awaited(actor) {
                         continue;
                     }
@@ -257,7 +257,7 @@ impl Tokens {
         }
     }
 
-    /// Returns whether this actor, the last in the chain of waits, still owes a value to the actor that waits for it.
+    /// Returns whether the actor that waits for this one, the last of the chain, still lacks its value.
     fn is_still_awaited(&self, actor: usize) -> bool {
         let reader = self.waiting.len().checked_sub(2).and_then(|at| self.waiting[at].1);
         reader.is_some_and(|(edge, room)| !room && self.counts[edge] == 0) && !self.ended[actor]

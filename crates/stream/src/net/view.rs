@@ -1,20 +1,20 @@
-//! A view: a part of a net that can run on its own. It defines which inputs and outputs of each actor count, and the
-//! actor's clock.
+//! A view: a part of a net that can run on its own. It selects the inputs and outputs of each actor that belong to this part, and
+//! defines the actor's clock.
 
 use crate::clock::Pass;
 use crate::graph::Operator;
 
 use super::contract::{EdgeId, Net};
 
-/// The phases of an actor.
+/// The kind of an actor: what it takes and produces in each of its phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Source,
     /// Takes one value from each input and produces one.
     Zip,
-    /// Takes a value from the input that the pattern names for the phase, and produces it.
+    /// In each phase, takes a value from the input that the pattern names for this phase, and produces the value.
     Merge(Vec<usize>),
-    /// Takes a value and produces it this many times.
+    /// Takes a value, and produces it this many times, once in each phase.
     Repeat(u64),
     /// Produces this many values without taking any, then one for each value taken.
     Prefix(u64),
@@ -95,13 +95,13 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct ActorView {
     pub(crate) kind: Kind,
-    /// The edge of each input; `None` for an input outside the view, which always has a value.
+    /// The edge of each input; `None` for an input outside the view. Such an input always has a value.
     pub(crate) inputs: Vec<Option<EdgeId>>,
-    /// The branches that lead to outputs of the view, parents first. Each has its parent's index in this list, and its
+    /// The branches that lead to outputs of the view, parents first. For each: the index of its parent in this list, and its
     /// pass.
     pub(crate) tree: Vec<(Option<usize>, Pass)>,
-    /// The outputs, each with the index of the branch that leads to it. Those with a buffer come last: an actor waits
-    /// for room in one only if all other queues have room.
+    /// The outputs, each with the index of the branch that leads to it. Outputs with a buffer come last, so that an actor waits
+    /// for room in a buffer only if all other queues have room.
     pub(crate) outputs: Vec<(EdgeId, Option<usize>)>,
 }
 
@@ -116,8 +116,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Returns a view of the whole net with all branches of its trees, since a branch that leads to no queue may store
-    /// values for another branch. All numbers are those of the net, in which every actor has an edge.
+    /// Returns a view of the whole net, with all branches of its trees: even a branch that leads to no queue may store values for
+    /// another branch. The numbers of actors are the same as in the net, because every actor of a net has an edge.
     pub(crate) fn whole(net: &Net) -> Self {
         let edges: Vec<EdgeId> = (0..net.edges.len()).collect();
         Self::cut(net, &edges, |_| true, |_, _| None)
@@ -139,7 +139,7 @@ impl View {
         })
     }
 
-    /// Returns the view's number for an actor of the net.
+    /// Returns the number that an actor of the net has in the view.
     pub(crate) fn actor(&self, of_net: usize) -> usize {
         self.of_net.binary_search(&of_net).expect("the actor has an edge of the view")
     }

@@ -1,7 +1,7 @@
-//! A test of Kahn's principle (1974): neither the order of firing nor the room in the queues changes a value.
+//! A test of Kahn's principle (1974): the values depend neither on the order of firing nor on the room in the queues.
 //!
-//! A run fires on demand, from a record or by the rule. Here the actor to fire is drawn at random from those that can,
-//! and every queue has a random amount of room beyond its bound.
+//! A real run fires on demand, from a record or by the rule. Here the next actor is drawn at random from those that can fire, and
+//! every queue has a random amount of room beyond its bound.
 
 #[path = "../../tests/defined/mod.rs"]
 mod defined;
@@ -19,9 +19,9 @@ use drawn::Draw;
 /// The outcome of a run in a random order.
 struct Outcome {
     values: Vec<u64>,
-    /// Whether the run has stopped at a full buffer, not at its end.
+    /// Whether the run has stopped at a full buffer instead of its end.
     is_full: bool,
-    /// The sum of the values that queues have held beyond their bounds.
+    /// By how many values the queues have exceeded their bounds, in total.
     beyond: u64,
 }
 

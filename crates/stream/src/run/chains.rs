@@ -4,8 +4,8 @@ use crate::graph::{Graph, Node, NodeId, Operator};
 
 use super::work::Work;
 
-/// Returns the graph in which the last node of each chain is a source that replaces the chain, with the program's number
-/// for each remaining node; `None` if no chain has several nodes. `works` has no entry for the sink.
+/// Returns the graph in which a source replaces each chain, and for each node of this graph its number in the program. The source
+/// takes the place of the chain's last node. Returns `None` if no chain has several nodes. `works` has no entry for the sink.
 ///
 /// A chain has one reader, so every queue behind it counts the values that leave the chain. Both graphs therefore give
 /// those queues the same bounds.

@@ -1,10 +1,11 @@
-//! A ring of values, oldest first, which does not allocate for each value.
+//! A ring of values, oldest first. It does not allocate for each value.
 
 /// See the [module](self).
 pub(super) struct Fifo<T> {
-    /// The slots used so far. A value that has left stays in its slot, and the next value there is cloned into it.
+    /// The slots used so far. A value that has left the ring stays in its slot, and the next value of the slot is cloned into it,
+    /// which reuses its memory.
     slots: Vec<T>,
-    /// The number of slots, including those not used yet.
+    /// The capacity: the number of slots, including those not used yet.
     room: usize,
     /// The slot of the oldest value.
     head: usize,
@@ -67,7 +68,7 @@ impl<T: Clone> Fifo<T> {
         }
     }
 
-    /// Moves the oldest value into `into`. The value there before stays in the ring for its memory.
+    /// Swaps the oldest value with the value in `into`, whose memory the ring then reuses.
     #[inline]
     pub(super) fn take(&mut self, into: &mut Option<T>) {
         let front = &mut self.slots[self.head];

@@ -20,11 +20,11 @@ pub(crate) struct Machine {
     pub(super) parts: Arc<Parts>,
     pub(super) tokens: Tokens,
     pub(super) works: Works,
-    /// The record of a period and the position in it; `None` if the data decide, or a source has ended. While there is a
-    /// schedule, `tokens` is the state before its first firing.
+    /// The record of a period, and the position of the run in it; `None` if the data decide, or after a source has ended. While
+    /// there is a schedule, `tokens` is the state before its first firing.
     schedule: Option<Schedule>,
-    /// The firings recorded so far, if the data decide; `None` once the run continues by the rule. While there is a memo,
-    /// `tokens` has only the peaks, and the memo has the rest of the state.
+    /// If the data decide, the firings recorded so far; `None` once the run continues by the rule. While there is a memo, only
+    /// the peaks in `tokens` are valid, and all other state is in the memo.
     memo: Option<Memo>,
 }
 
@@ -70,7 +70,8 @@ impl Machine {
         if let Some(schedule) = &mut self.schedule {
             let stop = schedule.follow(&mut self.works, steps, give);
             let Stop::End = stop else { return stop };
-            // A source has ended. The actors that depend on it end on demand.
+            // A source has ended. From here on the run continues by the rule, under which the actors that depend on this source
+            // end as well.
             self.tokens = schedule.state(&self.tokens);
             self.tokens.ended[schedule.next()] = true;
             self.schedule = None;
@@ -105,8 +106,9 @@ impl Machine {
         }
     }
 
-    /// Fires the writer of a full buffer in a cycle of waits, because no other firing can resolve the cycle. The buffer
-    /// fails only if a value has to enter it: the writer may have ended, or may drop the value before it gets there.
+    /// Fires the writer of a full buffer in a cycle of waits, because no other firing can resolve the cycle. The run fails only
+    /// if a value then has to enter the buffer. This may not be so: the writer may have ended, or its value may be dropped on the
+    /// path.
     fn fire_without_room(&mut self, cycle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
         let (parts, view) = (Arc::clone(&self.parts), Arc::clone(&self.tokens.view));
         let reader = |edge: usize| parts.labels[view.ends[edge].1].clone();
@@ -127,8 +129,8 @@ impl Machine {
         }
     }
 
-    /// Fires the reader of another full queue of the writer, if that reader can fire, since the writer's next value may
-    /// enter that queue instead. Returns whether a reader has fired.
+    /// The writer's next value may enter other queues than the buffer. If one of them is full and its reader can fire, fires that
+    /// reader. Returns whether a reader has fired.
     fn make_room(&mut self, writer: usize, edge: EdgeId, steps: &mut u64) -> Result<bool, Stop> {
         let (view, sink) = (Arc::clone(&self.tokens.view), self.parts.sink);
         for (other, _) in &view.actors[writer].outputs {
@@ -144,14 +146,14 @@ impl Machine {
             match driven {
                 Ok(Ok(Driven::Fired)) => return Ok(true),
                 Ok(Err(Some(stop))) => return Err(stop),
-                // This reader waits for the writer, too.
+                // This reader cannot fire: it has ended, or waits for the writer as well.
                 Ok(Ok(Driven::Ended) | Err(None)) | Err(Stuck(_)) => {}
             }
         }
         Ok(false)
     }
 
-    /// Returns the most values that each queue has held.
+    /// For each queue, returns the maximum number of values that it has held.
     pub(crate) fn peaks(&self) -> Vec<u64> {
         match &self.schedule {
             Some(schedule) => schedule.state(&self.tokens).peaks,

@@ -1,13 +1,13 @@
-//! Memos: the firings of a net in which the data decide, recorded while it runs.
+//! Memos. If the data decide which values pass, the firings of the net are recorded while it runs.
 //!
-//! The demand-driven rule reads only the counts of the queues and the phases of the actors. The next firing is therefore
-//! a function of this state, and the state after the firing depends only on this state and the data decisions that the
-//! value meets. The memo keeps both functions for the states that a run has been in. A run that returns to a known state
-//! follows the memo, without counts and without a search for the next actor. At a new decision, the run continues by the
-//! rule, and the memo records the steps.
+//! The demand-driven rule reads only the counts of the queues and the phases of the actors. The next firing is therefore a
+//! function of this state. The state after the firing is a function of this state and of the data decisions for the firing's
+//! value. The memo stores both functions for all states that the run has been in. When the run returns to a known state, it
+//! follows the memo, without updating counts and without a search for the next actor. After a decision that is new in this state,
+//! the run continues by the rule, and the memo records the steps.
 //!
-//! The memo is valid until a source ends, and keeps a limited number of states and of parts of firings. After that, the
-//! run continues by the rule.
+//! The memo is used until a source ends, or until it has reached its maximum number of states or of parts. From then on, the run
+//! continues by the rule.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -29,11 +29,11 @@ const MAX_WORDS: usize = 1 << 16;
 /// The maximum number of parts of all firings.
 const MAX_PARTS: usize = 1 << 14;
 
-/// A state, with the firing that follows it.
+/// A state, with its next firing.
 struct State {
     actor: usize,
     fire: Fire,
-    /// The position of the firing's first part. The second part jumps to the recorded rest.
+    /// The position of the firing's first part. The part after it is a jump to the other parts of the firing.
     begin: usize,
     /// The counts and the phases.
     words: Rc<[u64]>,
@@ -42,10 +42,10 @@ struct State {
 /// See the [module](self).
 pub(crate) struct Memo {
     sink: usize,
-    /// The states, in the order of their parts.
+    /// The states, ordered by the positions of their parts.
     states: Vec<State>,
     parts: Vec<Part>,
-    /// For each part that is a decision, the earlier decisions of the same firing.
+    /// For each part that is a decision, the decisions before it in the same firing.
     decisions: HashMap<usize, Vec<(usize, bool)>>,
     known: HashMap<Rc<[u64]>, usize>,
     position: Position,
@@ -54,7 +54,7 @@ pub(crate) struct Memo {
 }
 
 impl Memo {
-    /// Returns the memo of a net in its first state; `None` if a queue has no bound, since states would not recur.
+    /// Returns the memo of a net in its first state; `None` if a queue has no bound, because its states might never recur.
     pub(crate) fn of(start: &Tokens, sink: usize) -> Option<Self> {
         if start.caps.contains(&u64::MAX) {
             return None;
@@ -104,7 +104,7 @@ impl Memo {
         self.states.partition_point(|state| state.begin <= self.position.begin) - 1
     }
 
-    /// Executes the rest of the current firing by the rule, and records it.
+    /// Completes the current firing by the rule, and records its remaining parts.
     #[cold]
     #[inline(never)]
     fn record(&mut self, works: &mut Works, tokens: &mut Tokens, steps: &mut u64) -> Result<(), Stop> {
@@ -112,7 +112,7 @@ impl Memo {
         let (actor, fire, begin) = (state.actor, state.fire, self.parts.len());
         tokens.restore(&state.words);
         tokens.take(actor, fire.takes);
-        // The recorded rest will follow the last decision or, if there was none, the first part of the firing.
+        // The new parts are linked to the last decision or, if there was none, to the first part of the firing.
         let (unknown, mut decided) = match self.position.decided {
             Some((at, passes)) => {
                 let Part::Decide { branch, next, .. } = &mut self.parts[at] else { unreachable!("it has decided") };
@@ -175,7 +175,8 @@ impl Memo {
         Ok(())
     }
 
-    /// Returns the number of the state of `tokens`; `None` beyond the limits, or if no actor can fire.
+    /// Returns the number of the state that `tokens` is in, and records the state if it is new. Returns `None` if a limit is
+    /// reached, or if no actor can fire.
     fn state(&mut self, tokens: &mut Tokens) -> Option<usize> {
         let words: Rc<[u64]> = tokens.words().into();
         if let Some(known) = self.known.get(&words) {
@@ -185,7 +186,7 @@ impl Memo {
         if state == MAX_STATES || (state + 1) * words.len() > MAX_WORDS {
             return None;
         }
-        // The rule chooses the firing; the error keeps it from being executed.
+        // The rule chooses the firing, which is returned as an error, so that it is not executed.
         let Ok(Err((actor, fire))) = tokens.drive(self.sink, |_, actor, fire| Err((actor, fire))) else { return None };
         let turn = Turn { port: fire.takes.port(), phase: tokens.phase(actor), gives: fire.gives };
         let begin = self.parts.len();

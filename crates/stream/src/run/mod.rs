@@ -1,13 +1,12 @@
 //! Execution: runs the net with values and the code of its nodes.
 //!
-//! A program that is one chain runs as one loop; see [`fuse`](crate::fuse). Otherwise [`Running`] drives the sink on
-//! demand, by the same rule as the checker's runs. The queues therefore never need more than their proven capacities,
-//! which are allocated before the first value. If the clocks alone decide which actor fires next, the firings of one
-//! period are recorded before the run, and the run repeats the record. If the data decide, the firings are recorded
-//! during the run.
+//! A program that is one chain runs as one loop; see [`fuse`](crate::fuse). Otherwise [`Running`] drives the sink on demand, by
+//! the same rule as the checker's runs. The queues therefore never need more than their proven capacities, which are allocated
+//! before the first value. If all clocks are periodic, the firings of one period are recorded before the run, and the run repeats
+//! the record. If the data decide, the firings are recorded during the run.
 //!
-//! A value that has left a queue stays in its slot, and a later value is cloned into it. Values that can reuse memory,
-//! such as lines, then cost no allocation.
+//! A value that has left a queue stays in its slot, and a later value is cloned into it. Values that can reuse memory, such as
+//! lines, therefore cost no allocation.
 
 #[cfg(test)]
 mod any_order;

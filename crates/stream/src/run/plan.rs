@@ -23,7 +23,7 @@ pub(crate) struct Plan {
 /// The parts of a machine, without the code of its nodes.
 pub(crate) struct Parts {
     pub(crate) net: Net,
-    /// For each node of the net's graph, its number in the program.
+    /// For each node of the graph from which the net was made, its number in the program.
     pub(crate) nodes: Vec<NodeId>,
     /// The state before the first firing.
     pub(crate) start: Tokens,

@@ -7,10 +7,10 @@ use super::error::RunError;
 use super::fifo::Fifo;
 use super::spill::Disk;
 
-/// The slot of a node's last value. Operators that only pass or drop values share the slot of their input.
+/// The slot for the last value of a node. Operators that only pass or drop values share the slot of their input.
 pub(crate) type Shared<T> = Rc<RefCell<Option<T>>>;
 
-/// A queue in front of an actor, without the type of its values, as the net handles it.
+/// A queue in front of an actor, for code that does not know the type of its values.
 pub(crate) type Inlet = Rc<dyn AnyQueue>;
 
 /// Creates a queue on disk.
@@ -68,7 +68,7 @@ impl<T: Clone> Queue<T> {
         }
     }
 
-    /// Moves the oldest value into `into`. The value there before is kept for its memory.
+    /// Swaps the oldest value with the value in `into`, whose memory the queue then reuses.
     #[inline]
     pub(crate) fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError> {
         match &mut self.disk {

@@ -9,14 +9,14 @@ use super::error::RunError;
 use super::machine::Machine;
 use super::queue::{Shared, assign};
 
-/// The figures of a run.
+/// The numbers of values in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// The number of values produced.
     pub values: u64,
-    /// The most values that each queue has held, in the order of [`Proof::edges`]. A queue inside a
-    /// [`Chain`](crate::Chain), or at its end, holds none: values pass it at once.
+    /// For each queue, the maximum number of values that it has held, in the order of [`Proof::edges`]. It is 0 for a queue
+    /// inside a [`Chain`](crate::Chain) or at its end, which values pass at once.
     pub peaks: Vec<u64>,
 }
 
@@ -25,13 +25,13 @@ pub struct Report {
 pub enum Part<'a, T> {
     /// The next value.
     Value(&'a T),
-    /// The steps are used up. The next call continues.
+    /// The limit of steps is reached. The next call continues.
     Pause,
     /// The program has ended.
     End,
 }
 
-/// A checked program whose values the caller pulls one by one.
+/// A checked program. The caller pulls its values one by one.
 ///
 /// A value is computed when [`next`](Self::next) asks for it, and the sources are read no further than that value
 /// needs. Dropping the program drops its sources.
@@ -51,7 +51,7 @@ pub(super) enum Engine<T> {
     /// A net of actors.
     Net {
         machine: Box<Machine>,
-        /// The slot from which the sink takes each value before the next one is computed.
+        /// The slot of the sink's value. The sink takes each value before the next one is computed.
         out: Shared<T>,
         /// For each queue, whether it is inside a chain.
         in_chain: Vec<bool>,
@@ -87,9 +87,9 @@ impl<T: Clone> Running<T> {
 
     /// Returns the next value, or a pause once `steps` is 0. In a pause, the caller can do other work or give up.
     ///
-    /// The call subtracts the steps that it has taken from `steps`. A step computes at most one value of each stream, and a
-    /// window takes as many steps as it has values. The call never stops within a window, so it may take more steps than it
-    /// was given: those of one window, and up to 4,096 of further small ones.
+    /// Each step is subtracted from `steps`. A step computes at most one value of each stream; a window takes as many steps as it
+    /// has values. The call never stops within a window, so it may take more than `steps` steps: in addition, those of one large
+    /// window, or up to 4,096 steps of small windows.
     ///
     /// ```
     /// use millstream_stream::{Part, Program};
@@ -110,7 +110,7 @@ impl<T: Clone> Running<T> {
         if self.over {
             return Ok(Part::End);
         }
-        // This stays `true` if the program's own code panics.
+        // Set before the run, so that it stays `true` if the program's own code panics.
         self.over = true;
         let stop = loop {
             let stop = match &mut self.engine {
@@ -144,7 +144,7 @@ impl<T: Clone> Running<T> {
     }
 
     /// Calls `each` with the next values until `each` breaks or `steps` is 0; see [`next_within`](Self::next_within). Returns
-    /// whether the program has ended. `each` borrows the values from the code that computes them, so none is copied.
+    /// whether the program has ended. `each` borrows the values, so none is copied.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -156,7 +156,7 @@ impl<T: Clone> Running<T> {
         if self.over {
             return Ok(true);
         }
-        // This stays `true` if the program's own code panics.
+        // Set before the run, so that it stays `true` if the program's own code panics.
         self.over = true;
         let values = &mut self.values;
         let mut each = |value: &T| {
@@ -256,7 +256,7 @@ fn given<T>(slot: &Option<T>) -> &T {
 
 /// Returns the peaks of all queues.
 fn peaks_of(machine: &Machine, in_chain: &[bool]) -> Vec<u64> {
-    // The machine has only the queues outside of chains, in the same order.
+    // The machine knows only the queues outside of chains; their order is the same.
     let mut others = machine.peaks().into_iter();
     in_chain.iter().map(|inside| if *inside { 0 } else { others.next().unwrap_or(0) }).collect()
 }

@@ -1,11 +1,11 @@
-//! Schedules: the firings of a period, recorded before the run.
+//! Schedules: the firings of one period, recorded before the run.
 //!
-//! If only clocks decide, the order of firing is the same in every run. The demand-driven rule returns to an earlier
-//! state, and the firings since that state repeat until a source ends. A run that follows the record needs no counts and
-//! no search for the next actor. When a source ends, the run continues by the rule, from the state at that point of the
-//! record.
+//! If all clocks are periodic, the order of firing is the same in every run: the demand-driven rule returns to an earlier state,
+//! and the firings since that state repeat until a source ends. They are recorded once. A run that follows the record need not
+//! update counts or search for the next actor. When a source ends, the run continues by the rule, from the state at that point of
+//! the record.
 //!
-//! A queue on disk may grow without end, so its count is not compared. This is sound only if no actor takes from the
+//! A queue on disk may grow without end, so states are compared without its count. This is sound only if no actor takes from this
 //! queue during the period, because then no firing depends on the count.
 
 use std::collections::HashMap;
@@ -43,14 +43,15 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Records the firings of a net in this state; `None` if the data decide, or the period is too long.
+    /// Records the firings of a net from its first state; `None` if the data decide, or the period is too long.
     pub(crate) fn of(start: &Tokens, sink: usize) -> Option<Self> {
         let view = Arc::clone(&start.view);
         if view.actors.iter().any(|actor| actor.tree.iter().any(|(_, pass)| *pass == Pass::Data)) {
             return None;
         }
         let grows: Vec<bool> = start.caps.iter().map(|cap| *cap == u64::MAX).collect();
-        // A reduce takes all values of its source within one demand of the sink, so the period lies within that demand.
+        // A reduce takes all values of its source within one demand of the sink. The period then lies within that demand, so
+        // states are compared at each firing.
         let reduces = view.actors.iter().any(|actor| actor.kind == Kind::Reduce);
         let mut tokens = start.clone();
         let mut record = Self { firings: Vec::new(), parts: Vec::new(), cycle: 0 };
@@ -146,7 +147,7 @@ impl Schedule {
         let Position { begin, turns, .. } = self.position;
         match self.record.firings.binary_search_by_key(&begin, |firing| firing.begin) {
             Ok(firing) => (firing, turns),
-            // The sink got its value from the last firing of the record, so the position is behind that firing.
+            // The sink got its value from the last firing of the record, so the next firing is the first of the period.
             Err(_) => (self.record.cycle, turns + 1),
         }
     }

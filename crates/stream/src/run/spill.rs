@@ -1,9 +1,9 @@
 //! A queue on disk.
 //!
-//! Values are written to segments and read back in order. A segment is an unnamed file of some megabytes, which is
-//! freed once it has been read. Since the files have no names, none remains however the process ends. The newest values
-//! wait in memory until there are enough of them for a write, and the oldest are read in pieces of the same size. The
-//! queue therefore needs only two buffers, however long it grows.
+//! Values are written to segments and read back in order. A segment is a file of some megabytes, which is freed once it has been
+//! read. The files have no names, so none remains, however the process ends. The newest values wait in memory until there are
+//! enough of them for a write. The oldest values are read in pieces of the same size. However long the queue grows, it needs only
+//! these two buffers.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -20,7 +20,7 @@ const PIECE: usize = 1 << 20;
 /// The size of a stored value's length, in bytes.
 const LENGTH: usize = size_of::<u32>();
 
-/// Stored as the length of a value whose length does not fit into four bytes; the length follows in eight bytes.
+/// The mark of a long value, stored instead of a length that does not fit into four bytes. The length follows in eight bytes.
 const LONG: u32 = u32::MAX;
 
 /// The size in bytes at which a new segment begins.
@@ -86,7 +86,7 @@ pub(crate) trait Disk<T> {
     fn enter(&mut self, value: &T) -> Result<(), Box<RunError>>;
     fn leave(&mut self) -> Result<(), RunError>;
 
-    /// Moves the oldest value into `into`. The memory of the value there before is reused for the next one.
+    /// Moves the oldest value into `into`. The memory of the value that was in `into` is reused for the next value.
     fn take(&mut self, into: &mut Option<T>) -> Result<(), RunError>;
 }
 
@@ -101,13 +101,13 @@ pub(crate) struct SpillQueue<T> {
     label: String,
     folder: PathBuf,
     segments: VecDeque<Segment>,
-    /// The bytes of the oldest values; those in `unread` are yet to be read.
+    /// The bytes of the oldest values. The range `unread` is still to be read.
     head: Vec<u8>,
     unread: Range<usize>,
     /// The bytes of the newest values.
     tail: Vec<u8>,
     front: T,
-    /// The number of all values, including the one in front.
+    /// The number of all values, including the front value, which has been loaded.
     values: u64,
 }
 
@@ -164,7 +164,7 @@ impl<T: Stored> SpillQueue<T> {
         self.unread = 0..self.unread.len();
         while self.unread.len() < bytes {
             let Some(first) = self.segments.front_mut() else {
-                // There are no older values on disk, so the newest values are next.
+                // There are no values left on disk, so those in memory come next.
                 self.head.truncate(self.unread.end);
                 self.head.append(&mut self.tail);
                 self.unread.end = self.head.len();

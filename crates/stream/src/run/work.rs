@@ -1,8 +1,8 @@
-//! The work of a net: the code of its nodes, and the parts of a firing in their order.
+//! The work of a net: the code of its nodes, and the list of the parts of a firing.
 //!
-//! A firing begins with the code of its actor. The value that it produces then passes through the branches and enters
-//! queues. If the order of these parts is known, as in a [schedule](super::schedule) or a [memo](super::memo), it is a list
-//! of [`Part`]s, which [`Works::follow`] runs, so that a value costs one call for each part with code.
+//! A firing begins with the code of its actor. The value that the actor produces then passes through branches and enters queues.
+//! In a [schedule](super::schedule) or a [memo](super::memo), the order of these parts is known: it is a list of [`Part`]s.
+//! [`Works::follow`] runs such a list. It makes one call for each part that has code.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -14,12 +14,12 @@ use crate::net::{EdgeId, Fire, Kind, Tokens};
 use super::error::RunError;
 use super::queue::Inlet;
 
-/// The facts about one firing that the actor's code needs.
+/// The facts about one firing that its actor's code needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// The input from which the actor takes, if it takes from one input at a time.
     pub(crate) port: Option<usize>,
-    /// The number of the firing in the actor's cycle.
+    /// The actor's phase at this firing.
     pub(crate) phase: u64,
     /// Whether the firing produces a value.
     pub(crate) gives: bool,
@@ -55,18 +55,18 @@ pub(crate) enum Work {
 pub(super) enum Part {
     /// Begins a firing.
     Act { actor: usize, turn: Turn },
-    /// Begins the firing of the sink: the run has one more value.
+    /// The firing of the sink: the run produces one more value.
     Give,
     /// Runs the code of a branch.
     Step { actor: usize, branch: usize },
-    /// Runs the code of a branch that passes or drops the value. The run continues at the first part in `next` if the
-    /// branch drops the value, else at the second.
+    /// Runs the code of a branch that passes or drops the value. If the branch drops the value, the run continues at the first
+    /// part in `next`, otherwise at the second.
     Decide { actor: usize, branch: usize, next: [usize; 2] },
     /// Adds the writer's value to a queue.
     Enter(EdgeId),
-    /// Continues at a part.
+    /// A jump to a part.
     Go(usize),
-    /// Continues at a part, and counts a completed period.
+    /// A jump to a part, which also counts a completed period.
     Again(usize),
 }
 
@@ -76,7 +76,7 @@ pub(super) const UNKNOWN: usize = usize::MAX;
 /// The position of a run in a list of parts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Position {
-    /// The first part of the current firing or, between firings, of the next.
+    /// The first part of the current firing. Between two firings, the first part of the next one.
     pub(super) begin: usize,
     /// The last decision in the current firing, and whether the value passed.
     pub(super) decided: Option<(usize, bool)>,
@@ -100,7 +100,7 @@ pub(super) struct Works {
     pub(super) queues: Vec<Option<Inlet>>,
     /// The number of firings so far.
     pub(super) moment: Rc<Cell<u64>>,
-    /// The steps of branches that the run has not subtracted yet.
+    /// The steps of branches that have not been subtracted from the limit yet.
     pub(super) steps: Rc<Cell<u64>>,
 }
 
@@ -109,7 +109,7 @@ impl Works {
     /// ended returns [`Stop::End`].
     #[inline(always)]
     pub(super) fn act(&mut self, actor: usize, turn: &Turn, steps: &mut u64) -> Option<Stop> {
-        // All firings so far are complete, so a pause loses nothing.
+        // At this point all earlier firings are complete, so a pause loses nothing.
         if *steps == 0 {
             return Some(Stop::Pause);
         }

@@ -43,14 +43,14 @@ const FUNCTIONS: [(&str, &str); 23] = [
     ("zip", "zip(x, y)"),
 ];
 
-/// The functions of one stream whose results do not come from the value that the source has just read. An error behind
-/// them cannot name the source's position.
+/// The functions of one stream that may produce a value at another moment than the one at which its source was read. An error
+/// after such a function cannot name the position in the source.
 const AWAY: [&str; 6] = ["buffer", "prefix", "reduce", "repeat", "spill", "window"];
 
 /// The maximum length of a label, in characters.
 const MAX_LABEL: usize = 48;
 
-/// More nodes than any call adds to the graph, including the sink.
+/// An upper limit on the number of nodes that one call adds to the graph, including the sink.
 const MAX_NODES_OF_A_CALL: usize = 8;
 
 /// The maximum number of values in a window.
@@ -68,7 +68,7 @@ enum Flow {
 /// The fields of a stream's values that the program may use; `None` for the whole values.
 type Fields = Option<Vec<String>>;
 
-/// Calls the same methods on a chain as on a shared stream.
+/// Calls the same method on a chain or on a shared stream.
 macro_rules! derived {
     ($x:expr, $($calls:tt)*) => {
         match $x {
@@ -130,15 +130,15 @@ struct Compiler<'a> {
     written: &'a Written,
     inputs: &'a Inputs,
     program: Program,
-    /// The streams by name. A chain is here until its one reader takes it.
+    /// The streams by name. A chain is moved out when its only reader is compiled.
     flows: HashMap<String, Option<Flow>>,
-    /// The input of the source at each offset of the text.
+    /// For each source, by its offset in the text: its input.
     places: HashMap<usize, Place>,
     /// For each node that processes values as they are read, the position of their source.
     positions: HashMap<NodeId, Position>,
     /// The number of inputs taken so far.
     taken: usize,
-    /// Whether the compiler is inside a `reread`, whose sources read their inputs again.
+    /// Whether the compiler is inside a `reread`. Sources then read the inputs that they have taken before.
     rereading: bool,
 }
 
@@ -154,7 +154,7 @@ struct Call<'a> {
 /// The number of bytes of a value that count as one step.
 const BYTES_OF_A_STEP: usize = 4096;
 
-/// The position for an error of a formula, and the counter for its steps.
+/// The position that an error of a formula names, and the counter for the formula's steps.
 #[derive(Clone)]
 struct At {
     /// The position of the source, if the formula computes from the value just read.
@@ -179,7 +179,7 @@ impl At {
 }
 
 impl<'a> Compiler<'a> {
-    /// Names a stream. It stays a chain if the program uses the name once.
+    /// Binds a stream to a name. The stream stays a chain if the program uses the name only once.
     fn define(&mut self, name: &str, flow: Flow) {
         let exprs = self.written.definitions.iter().map(|definition| &definition.value).chain([&self.written.result]);
         let flow =
@@ -187,7 +187,7 @@ impl<'a> Compiler<'a> {
         self.flows.insert(name.to_owned(), Some(flow));
     }
 
-    /// Compiles a stream. The program may use the `wanted` fields of its values.
+    /// Compiles a stream. The program uses at most the `wanted` fields of its values.
     fn stream(&mut self, expr: &'a Expr, wanted: Fields) -> Result<Flow, Problem> {
         match &expr.kind {
             Kind::Name(name) => self.named(name, expr),
@@ -234,7 +234,8 @@ impl<'a> Compiler<'a> {
             Some(chain) => return Ok(chain.take().expect("a chain has one reader")),
             None => {}
         }
-        // Inside a `reread`, a name is compiled again where it is used, separately from the first reading.
+        // Inside a `reread`, the definition of a name is compiled again at each use, so its sources are separate from the first
+        // reading.
         let before = self.written.definitions.iter().find(|definition| {
             definition.name == name && definition.value.span.end <= expr.span.start && self.rereading
         });
@@ -292,7 +293,7 @@ impl<'a> Compiler<'a> {
         let x = self.stream(&call.arguments[0], call.wanted(wanted))?;
         let position = self.positions.get(&x.node()).cloned();
         let at = match (call.name, &x) {
-            // Values may wait in front of this actor while the source reads on.
+            // A reduce of a shared stream is an actor: values may wait in front of it while the source reads further.
             ("reduce", Flow::Shared(_)) => At { position: None, uncounted: self.program.uncounted() },
             _ => At { position: position.clone(), uncounted: self.program.uncounted() },
         };
@@ -376,7 +377,7 @@ impl Call<'_> {
         Err(Problem::new(message, self.span.clone(), "here"))
     }
 
-    /// Returns the fields of the input's values that the program may use, if it may use the `wanted` fields of the output's.
+    /// If the program uses the `wanted` fields of the call's output, returns the fields that it uses of the call's input.
     fn wanted(&self, wanted: Fields) -> Fields {
         let (formulas, mut fields) = match self.name {
             "map" => (&[1][..], Vec::new()),

@@ -26,7 +26,7 @@ enum Part {
     Or(Box<Part>, Box<Part>),
     Compare(Comparison, Box<Part>, Box<Part>),
     Arithmetic(Sign, Box<Part>, Box<Part>),
-    /// Whether a text contains a constant one.
+    /// Whether a text contains a constant text.
     Finds(Box<Part>, Box<Finder<'static>>),
     Call(Function, Vec<Part>),
 }
@@ -39,7 +39,7 @@ const FUNCTIONS: [(&str, Function, usize); 4] = [
 ];
 
 impl Formula {
-    /// Resolves an expression to a formula; `acc` says whether there is a state.
+    /// Resolves an expression to a formula; `acc` says whether the formula may use the state `acc`.
     pub(super) fn of(expr: &Expr, acc: bool) -> Result<Self, Problem> {
         part(expr, acc).map(Self)
     }
@@ -52,7 +52,7 @@ impl Formula {
         }
     }
 
-    /// Computes a value in place of another.
+    /// Computes the formula's value and writes it to `into`.
     pub(super) fn write(&self, it: &Value, acc: &Value, into: &mut Value) -> Result<(), String> {
         if let Some(plain) = self.0.plain(it, acc) {
             plain.write(into);

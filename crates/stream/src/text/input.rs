@@ -19,7 +19,7 @@ pub(super) const MAX_RECORD: u64 = MAX_TEXT as u64;
 /// The number of bytes read at once.
 pub(super) const READ_BYTES: usize = 64 << 10;
 
-/// The inputs of the sources that name no file, in the order of the text.
+/// The inputs for the sources that name no file, in the order in which these sources are in the text.
 #[derive(Clone, Default)]
 pub struct Inputs {
     files: Vec<PathBuf>,
@@ -61,15 +61,15 @@ impl Inputs {
 
     /// Provides content for one source. `open` opens it from its start, once for each reading.
     ///
-    /// The program has no other access to the outside: a source that names a file is a [`Problem`](super::Problem), and so is
-    /// a spill.
+    /// The program has no other access to files: if a source names a file, or if the program spills, this is a
+    /// [`Problem`](super::Problem).
     #[must_use]
     pub fn content(open: impl Fn() -> io::Result<Box<dyn Read>> + 'static) -> Self {
         Self { content: Some(Rc::new(open)), ..Self::default() }
     }
 
     /// Calls `before` whenever the program may have to wait for standard input or a file: before it opens a file, and
-    /// before a read that would block. A caller that buffers output can thus write it before the wait.
+    /// before a read that would block. A caller that buffers its output can write it in this function, before the wait.
     ///
     /// An error of `before` becomes the error of that read.
     #[must_use]
@@ -94,7 +94,7 @@ impl Inputs {
         self.standard || self.is_content()
     }
 
-    /// Returns whether content from the caller is the only input.
+    /// Returns whether the inputs are [content](Self::content) from the caller.
     pub(super) fn is_content(&self) -> bool {
         self.content.is_some()
     }
@@ -124,7 +124,7 @@ pub(super) struct Source {
     position: Position,
 }
 
-/// The last value that a source has read, by its number in the input.
+/// The position of a source: the number of the last value that it has read.
 #[derive(Clone)]
 pub(super) struct Position {
     unit: &'static str,
@@ -152,7 +152,7 @@ impl Source {
         Self { place, before_wait, form, wanted: None, open: None, position: Position { unit, number: Rc::default() } }
     }
 
-    /// Reads only the wanted fields of rows, and leaves the others empty.
+    /// Returns this source, which reads only the wanted fields of rows and leaves the others empty.
     pub(super) fn with_fields(self, wanted: Option<Vec<String>>) -> Self {
         Self { wanted, ..self }
     }
@@ -209,7 +209,7 @@ impl Source {
 }
 
 fn read_line(reader: &mut BufReader<impl Read>, line: &mut Vec<u8>) -> Result<bool, String> {
-    // Usually the buffer holds the whole line, which is then shorter than the maximum.
+    // In the usual case the whole line is in the buffer. It is then shorter than the maximum.
     let buffer = reader.buffer();
     if let Some(end) = memchr(b'\n', buffer) {
         line.extend_from_slice(&buffer[..end]);

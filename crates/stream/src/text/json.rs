@@ -1,4 +1,4 @@
-//! JSON, read over the value of the line before: lines of the same shape reuse its memory.
+//! JSON. Each line's value overwrites that of the line before. If both have the same shape, no memory is allocated.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ fn read_within(bytes: usize, text: &[u8], value: &mut Value) -> Result<(), Strin
     read.map_err(|error| if room.is_exceeded { too_large(bytes, &error) } else { not_json(&error) })
 }
 
-/// The memory that is left for the values of a line. It is limited because values may take far more memory than their
-/// text: those of `[{},{},…]` take eighty times as much.
+/// The memory that the values of a line may still use. It is limited because values may take far more memory than their text: the
+/// values of `[{},{},…]` take eighty times as much.
 struct Room {
     bytes: usize,
     is_exceeded: bool,
@@ -42,7 +42,7 @@ impl Room {
         }
     }
 
-    /// Takes the memory of a list's next value, by its number in the list.
+    /// Accounts for the memory of a list's next value. `number` is the value's index in the list.
     fn take_for_value<T, E: Error>(&mut self, number: usize) -> Result<(), E> {
         match number {
             0 => self.take(Self::FIRST_VALUES * size_of::<T>()),
@@ -75,7 +75,7 @@ fn not_json(error: &serde_json::Error) -> String {
     )
 }
 
-/// Replaces a value by the one that is read.
+/// Overwrites a value with the one that is read.
 struct Into<'a> {
     value: &'a mut Value,
     room: &'a mut Room,
@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for Into<'_> {
     }
 }
 
-/// Replaces a name by the one that is read.
+/// Overwrites a name with the one that is read.
 struct Name<'a> {
     name: &'a mut String,
     room: &'a mut Room,
@@ -197,7 +197,7 @@ impl<'de> Visitor<'de> for Name<'_> {
     }
 }
 
-/// Sorts fields by name, so that equal objects are equal values. Of fields with one name, the last counts.
+/// Sorts fields by name, so that equal objects are equal values. If several fields have the same name, only the last is kept.
 fn in_order(fields: &mut Vec<(String, Value)>) {
     if fields.is_sorted_by(|(a, _), (b, _)| a < b) {
         return;
@@ -262,7 +262,7 @@ mod tests {
         let list = |value: &str, count: usize| format!("[{}]", vec![value; count].join(","));
         let fields = |count: usize| format!("{{{}}}", vec!["\"ab\":0"; count].join(","));
         let long = "x".repeat(100);
-        // A list has memory for the value behind its last one.
+        // A list already has memory for one more value than it contains.
         for (text, bytes) in [
             ("7".to_owned(), 0),
             ("[]".to_owned(), 4 * slot),
@@ -277,7 +277,7 @@ mod tests {
         ] {
             let mut value = Value::Empty;
             read_within(bytes, text.as_bytes(), &mut value).unwrap();
-            // The values of the line before are no part of the next line's.
+            // The values of the line before are not counted for this line.
             read_within(bytes, text.as_bytes(), &mut value).unwrap();
             if bytes > 0 {
                 let error = read_within(bytes - 1, text.as_bytes(), &mut value).unwrap_err();

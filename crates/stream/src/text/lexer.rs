@@ -9,7 +9,7 @@ use super::problem::Problem;
 pub(super) enum Token {
     Name(String),
     Number(u64),
-    /// A number with a decimal point, as it is written.
+    /// A number with a decimal point, as in the text.
     Decimal(String),
     Text(String),
     /// `(`, `==`, …
@@ -17,7 +17,7 @@ pub(super) enum Token {
     End,
 }
 
-/// The signs. Longer signs come before their own beginnings, such as `==` before `=`.
+/// The signs. A sign comes before any shorter sign with which it begins: `==` before `=`.
 const SIGNS: [&str; 20] =
     ["==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",", ";", ".", "+", "-", "*", "/", "%", "!"];
 

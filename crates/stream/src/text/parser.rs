@@ -17,7 +17,7 @@ pub(super) struct Expr {
 pub(super) enum Kind {
     Name(String),
     Number(i64),
-    /// A number with a decimal point, as it is written.
+    /// A number with a decimal point, as in the text.
     Decimal(String),
     Text(String),
     Call(String, Vec<Expr>),

@@ -1,4 +1,4 @@
-//! The places that sources read: standard input, a file, or content from the caller.
+//! The places from which sources read: standard input, a file, or content from the caller.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,10 +12,10 @@ use rustix::time::Timespec;
 /// Opens the caller's content from its start.
 pub(super) type OpenContent = Rc<dyn Fn() -> io::Result<Box<dyn Read>>>;
 
-/// The caller's work before a wait for an input.
+/// The caller's function that runs before each wait for an input.
 pub(super) type BeforeWait = Rc<dyn Fn() -> io::Result<()>>;
 
-/// A place that a source reads.
+/// A place from which a source reads.
 #[derive(Clone)]
 pub(super) enum Place {
     Standard,
@@ -28,12 +28,13 @@ impl Place {
         Self::File(Path::new(path).to_owned())
     }
 
-    /// Returns whether a read of this place takes bytes of standard input.
+    /// Returns whether reading this place consumes bytes of standard input.
     pub(super) fn is_standard(&self) -> bool {
         const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
         match self {
             Self::Standard => true,
-            // If standard input is a regular file, opening it by name gives an independent position.
+            // If standard input is a regular file, opening it by name creates a position of its own, so nothing of standard input
+            // is consumed.
             Self::File(path) => NAMES.iter().any(|name| path == Path::new(name)) && !self.can_be_read_again(),
             Self::Content(_) => false,
         }
@@ -43,7 +44,7 @@ impl Place {
         match self {
             Self::Standard => false,
             Self::Content(_) => true,
-            // A missing file counts as readable only once; opening it fails in any case.
+            // For a missing file the result does not matter, because opening it will fail.
             Self::File(path) => std::fs::metadata(path).is_ok_and(|found| found.is_file()),
         }
     }
@@ -52,7 +53,7 @@ impl Place {
     pub(super) fn open(&self, before_wait: Option<&BeforeWait>) -> io::Result<Box<dyn Read>> {
         let file = match self {
             Self::Content(open) => return open(),
-            // `poll` would not see bytes that are already in the buffer of `io::stdin`.
+            // Not `io::stdin`, because `poll` would not see the bytes that are in its buffer already.
             Self::Standard => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             Self::File(path) => {
                 // Opening a named pipe waits for its writer.
@@ -68,7 +69,7 @@ impl Place {
     }
 }
 
-/// A file that runs the caller's work before each read that would wait.
+/// A file that calls the caller's function before each read that would wait.
 struct Polled {
     file: File,
     before_wait: BeforeWait,

@@ -1,4 +1,4 @@
-//! Plain values: numbers, truth values and texts, which formulas compute in registers.
+//! Plain values: numbers, truth values and borrowed texts. Formulas compute with them in registers.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -92,7 +92,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// Returns how two values compare; `None` if values of their kinds have no order. The result for NaN is `Some(None)`.
+    /// Compares two values. `None` means that values of these kinds have no order; `Some(None)` means that one of them is NaN.
     #[inline]
     pub(super) fn order(&self, other: &Self) -> Option<Option<Ordering>> {
         match (self, other) {

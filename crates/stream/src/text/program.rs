@@ -25,7 +25,7 @@ pub struct TextProgram {
     spillable: bool,
 }
 
-/// Parses a program. Files are opened when it runs.
+/// Parses a program. Its files are opened only when it runs.
 ///
 /// # Errors
 /// Returns the first problem, with its span.
@@ -109,7 +109,7 @@ impl Checked {
         Ok(Self { text: program.text, written, plan })
     }
 
-    /// Prepares a run over some content. `open` opens it from its start, once for each reading.
+    /// Prepares a run over some content. `open` opens the content from its start; it is called once for each reading.
     pub fn run(&self, open: impl Fn() -> io::Result<Box<dyn Read>> + 'static) -> Running<Value> {
         let (out, _) = compile::compile(&self.text, &self.written, &Inputs::content(open))
             .expect("the same text has compiled before");

@@ -1,8 +1,8 @@
 //! Rows of CSV.
 //!
-//! A row without quotes is a line whose fields end at commas. Such a row is split here if it lies in the block that was
-//! read. All other rows go through the reader of the `csv` crate. That reader gets the input line by line, so that it
-//! reads nothing beyond its row.
+//! A row without quotes is a line whose fields end at commas. Such a row is split here if it lies completely in the current
+//! block. All other rows are read by the reader of the `csv` crate. That reader gets the input line by line, so that it reads
+//! nothing beyond its row.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -74,18 +74,19 @@ impl Rows {
     }
 }
 
-/// An input that is read in blocks; the reader of rows with quotes gets it line by line. No row may be much longer than
-/// [`MAX_RECORD`]: a quote that is never closed would turn the rest of the input into one row.
+/// An input that is read in blocks. In this file, the *reader* is that of the `csv` crate, which gets lines from here. A row must
+/// not be much longer than [`MAX_RECORD`]: without this limit, a quote that is never closed would turn all further input into one
+/// row.
 ///
-/// The reader gets one more newline at the end of the input, which ends the last row. If it asks for more within that row,
-/// the row has an open quote.
+/// At the end of the input, the reader gets an additional newline, which ends the last row. If the reader then asks for more
+/// bytes, the last row has an open quote.
 struct Lines {
     input: Box<dyn Read>,
     block: Box<[u8]>,
-    /// The part of the block that is not read yet.
+    /// The unread part of the block is from `begin` to `filled`.
     begin: usize,
     filled: usize,
-    /// The next quote and the next carriage return in the rest of the block, or the end of its filled part.
+    /// The positions of the next quote and the next carriage return in the unread part, or its end if there is none.
     quote: Next,
     carriage_return: Next,
     /// The number of lines that were split here.
@@ -94,10 +95,10 @@ struct Lines {
     given: u64,
     /// The last two bytes that the reader got.
     last: [u8; 2],
-    /// The bytes that the reader may get before the next row.
+    /// The number of bytes that the reader may still get for the current row.
     left: u64,
     end: End,
-    /// The number of line ends that are a carriage return alone, which the reader does not count.
+    /// The number of lines that end with a carriage return alone. The reader does not count these lines.
     returns: u64,
 }
 
@@ -113,13 +114,13 @@ enum End {
     Ahead,
     /// The input is over.
     Near,
-    /// The last newline is read.
+    /// The reader has got the additional newline.
     Reached,
     /// The reader has asked for more.
     Passed,
 }
 
-/// The next position of a byte, if it is known.
+/// A byte, and the next position at which it occurs, if that is known.
 struct Next {
     byte: u8,
     at: Option<usize>,
@@ -141,7 +142,8 @@ impl Next {
 }
 
 impl Lines {
-    /// Enough for a row, and for the bytes that its reader takes in advance.
+    /// The maximum number of bytes that the reader may get for one row: the maximum of the row, and the bytes that the reader
+    /// buffers.
     const RATION: u64 = MAX_RECORD + READ_BYTES as u64;
 
     /// Skips the byte order mark with which some programs begin a UTF-8 file.
@@ -160,7 +162,8 @@ impl Lines {
             end: End::Ahead,
             returns: 0,
         };
-        // The `csv` crate recognises the mark only if its first read returns more bytes than the mark.
+        // The mark is skipped here, because the `csv` crate recognises it only if its first read returns more bytes than the
+        // mark.
         while this.filled < MARK.len() && MARK.starts_with(&this.block[..this.filled]) && this.fill()? {}
         if this.block[..this.filled].starts_with(MARK) {
             this.begin = MARK.len();
@@ -168,8 +171,8 @@ impl Lines {
         Ok(this)
     }
 
-    /// Returns whether the next row begins at the unread part of the block, given the number of bytes that the reader has
-    /// consumed. After a carriage return, the reader consumes the newline only with the next row.
+    /// Returns whether the next row begins at `begin`, so that it may be split here. `consumed` is the number of bytes that the
+    /// reader has consumed. If a row ends with `\r\n`, the reader consumes the newline only with the next row.
     #[inline]
     fn is_at_a_row(&self, consumed: u64) -> bool {
         let is_empty = consumed == self.given && self.last[1] != b'\r';
@@ -201,7 +204,7 @@ impl Lines {
                     }
                     continue;
                 }
-                // The row has a quote, or a carriage return, which ends a row even without a newline.
+                // The row has a quote, or ends with a carriage return alone. The reader must read it.
                 if stop < self.filled || !self.fill()? {
                     return Ok(None);
                 }
@@ -322,7 +325,7 @@ fn returns_alone(bytes: &[u8]) -> u64 {
 /// Fails if the input has ended within a quote of the row.
 #[inline]
 fn no_quote_is_open(reader: &csv::Reader<Lines>, row: &csv::ByteRecord) -> Result<(), String> {
-    // The reader asks for more than the input has only if the last row is incomplete.
+    // The reader asks for more than the additional newline only if the last row is incomplete.
     if reader.get_ref().end == End::Passed { ends_whole(reader, row) } else { Ok(()) }
 }
 
@@ -378,7 +381,7 @@ mod tests {
 
     use super::{Rows, Value};
 
-    /// An input that gives a few bytes at a time.
+    /// An input that returns a few bytes at a time.
     struct Drops(Vec<u8>, Random);
 
     impl Read for Drops {
@@ -419,7 +422,7 @@ mod tests {
             let pieces: [&[u8]; 9] =
                 [b"1", b"two", b"", b" ", b"\"a,b\"", b"\"a\nb\"", b"\"\"", b"x\"y", b"\"a\"\"b\""];
             let ends: [&[u8]; 5] = [b"\n", b"\r\n", b"\r", b"\n\n", b"\n"];
-            // Most files have no quotes, and one kind of line ends.
+            // Draw files of the usual form more often: without quotes, and with one kind of line end.
             let (plain, end) = (random.below(2) == 0, random.below(5) as usize);
             let mut text = if random.below(4) == 0 { b"\xef\xbb\xbfa,b".to_vec() } else { b"a,b".to_vec() };
             for _ in 0..random.below(9) {
@@ -444,7 +447,7 @@ mod tests {
             let (mut found, failed) = rows(&text, &mut random, None);
             let shown = text.escape_ascii();
             if failed && !fails {
-                // The crate treats an open quote as if it were closed at the end of the input.
+                // The `csv` crate treats an open quote as if it were closed at the end of the input.
                 assert!(text.ends_with(b"\"") || header.len() != 2, "{shown}");
                 expected.truncate(found.len());
             } else {

@@ -10,7 +10,7 @@ use crate::Stored;
 /// The maximum length of a text, in bytes.
 pub(super) const MAX_TEXT: usize = 64 << 20;
 
-/// The bytes of memory that a text or a list keeps for the next value, even if that value is short.
+/// The size in bytes from which the unused memory of a text or a list may be released.
 const KEPT: usize = 1 << 20;
 
 /// Releases unused memory that a large value has left behind.
@@ -21,8 +21,8 @@ pub(super) fn give_back<T>(values: &mut Vec<T>) {
     }
 }
 
-/// A value of a text program. Cloning it into a value of the same kind reuses that value's memory, and releases what
-/// exceeds 1 MiB if most of it is unused.
+/// A value of a text program. `clone_from` reuses the memory of a value of the same kind. If that memory exceeds 1 MiB and most
+/// of it is then unused, the unused part is released.
 #[derive(Debug, Default, PartialEq)]
 pub enum Value {
     /// An empty value.
@@ -74,7 +74,7 @@ impl Clone for Value {
     }
 }
 
-// Floats in keys equal themselves: see `Value::unify`.
+// Keys contain no NaN (see `Value::unify`), so each key equals itself.
 impl Eq for Value {}
 
 impl Hash for Value {
@@ -99,7 +99,7 @@ impl Value {
         match self {
             Self::Number(number) if number.is_nan() => Err("a key that is NaN equals no key".to_owned()),
             Self::Number(number) => {
-                // Up to 2^53, a float without a fraction is exactly a whole number.
+                // Up to 2^53, floats represent whole numbers exactly.
                 let whole = *number as i64;
                 if whole as f64 == *number && whole.unsigned_abs() <= 1 << 53 {
                     *self = Self::Whole(whole);
@@ -174,8 +174,8 @@ impl Value {
         fields
     }
 
-    /// Appends the printed form of the value: texts as they are, lists with tabs between their values, fields as JSON in
-    /// their order.
+    /// Appends the printed form of the value. Texts are printed as they are, lists with tabs between their values, and fields as
+    /// a JSON object in their order.
     pub fn print(&self, into: &mut Vec<u8>) {
         use std::io::Write as _;
         // Writing to memory does not fail.

@@ -1,4 +1,4 @@
-//! The refusal of a text: its spans, and the ways out as text to write.
+//! The problem for a refused program: its spans in the text, and the ways out, each as a text to write instead.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ pub(super) fn problem(text: &str, graph: &Graph, refusal: &Refusal, rereadable: 
     problem.help(help)
 }
 
-/// The text of a join, with the arguments of the slower and the faster path.
+/// The text of a join, with the spans of the arguments that are the slower and the faster path.
 struct Written<'a> {
     text: &'a str,
     whole: Range<usize>,
@@ -45,7 +45,7 @@ impl Written<'_> {
     fn ways(&self, way: Way, refusal: &Refusal, rereadable: bool) -> Vec<(String, String)> {
         let (slow, fast) = (&self.text[self.slow.clone()], &self.text[self.fast.clone()]);
         let fork = refusal.fork_label();
-        // Where the data decide on both paths, either may lag behind the other.
+        // If the data decide on both paths, either path may lag behind the other.
         let both = refusal.paths.iter().all(|path| path.rate.is_none());
         let is_name = |text: &str| text.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
         let room = |with: &dyn Fn(&str) -> String| {
@@ -71,7 +71,8 @@ impl Written<'_> {
                 let text = room(&|path| format!("spill({path}, \"/tmp\")"));
                 vec![(text, "the values that wait are kept in that folder, as many as the disk holds".to_owned())]
             }
-            // These ways out write the faster path twice, and a filter that is written twice is two filters.
+            // These ways out contain the text of the faster path twice. If that text contains a filter, it would become two
+            // different filters.
             Way::Align | Way::Hold if both && !is_name(fast) => Vec::new(),
             Way::Align => {
                 let text = self.with(&self.slow, &format!("align({slow}, {fast})"));
@@ -80,7 +81,7 @@ impl Written<'_> {
             Way::Hold => {
                 let held = self.with(&self.slow, &format!("hold({slow}, {fast})"));
                 let mut ways = vec![(held, "the slower path's last value is repeated until it has another".to_owned())];
-                // Sampling writes the slower path twice.
+                // Sampling contains the text of the slower path twice.
                 if refusal.cause == Cause::Rates || is_name(slow) {
                     let sampled = self.with(&self.fast, &format!("hold({fast}, {slow})"));
                     ways.push((sampled, "the faster path is sampled when the slower one has a value".to_owned()));
@@ -90,7 +91,7 @@ impl Written<'_> {
         }
     }
 
-    /// Returns the join with another text in place of both arguments.
+    /// Returns the text of the join, with `other` applied to both arguments.
     fn with_both(&self, other: &dyn Fn(&str) -> String) -> String {
         let [first, last] =
             if self.slow.start < self.fast.start { [&self.slow, &self.fast] } else { [&self.fast, &self.slow] };
@@ -100,7 +101,7 @@ impl Written<'_> {
         format!("{}{first}{}{last}{}", text(before), text(between), text(after))
     }
 
-    /// Returns the join with another text in place of an argument.
+    /// Returns the text of the join, with another text in place of one argument.
     fn with(&self, argument: &Range<usize>, other: &str) -> String {
         let (before, after) = (&self.text[self.whole.start..argument.start], &self.text[argument.end..self.whole.end]);
         format!("{before}{other}{after}")

@@ -1,4 +1,4 @@
-//! Programs of drawn graphs, and their values by definition.
+//! Programs for random graphs, and the values that they must produce by definition.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,8 +21,8 @@ fn mix(a: u64, b: u64) -> u64 {
     (a.rotate_left(7) ^ b).wrapping_mul(0xff51_afd7_ed55_8ccd)
 }
 
-/// Returns the program of a graph, and the number of values that its first source has given so far. `values` is the
-/// number of values of each source, and `room` that of each buffer; a buffer without a number is a spill.
+/// Returns the program of a graph, and a counter of the values pulled from its first source. `values` is the number of values of
+/// each source, and `room` is the size of each buffer; a buffer without a size is a spill.
 pub(crate) fn program(
     graph: &Graph,
     values: impl Fn(NodeId) -> u64,

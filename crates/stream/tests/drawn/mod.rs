@@ -4,7 +4,7 @@ use millstream_stream::clock::Pass;
 use millstream_stream::graph::{Graph, NodeId, Operator};
 use millstream_verify_random::Random;
 
-/// A random graph of a few nodes, all of which reach its sink.
+/// Draws a random graph of a few nodes. The values of every node reach the sink.
 pub(crate) struct Draw {
     random: Random,
     graph: Graph,
@@ -24,7 +24,7 @@ impl Draw {
         for _ in 0..operators {
             draw.step(decisions, buffers);
         }
-        // Unused streams are joined at the end.
+        // Join the streams that nothing reads yet.
         while draw.unused.len() > 1 {
             let (a, b) = (draw.unused[0], draw.unused[1]);
             draw.add(Operator::Zip, &[a, b]);
@@ -65,7 +65,7 @@ impl Draw {
                 (0..self.random.below(2)).for_each(|_| turns.insert(0, self.random.below(2) as usize));
                 self.add(Operator::Merge(turns), &[from, other]);
             }
-            // Undoes a repeat, or prepares for one, so that rates match more often.
+            // Thins the stream and then repeats each value as often, so that the rates of paths match more often.
             5 => {
                 let step = small(&mut self.random);
                 let thin = self.add(Operator::Pass(Pass::Every { first: step - 1, step }), &[from]);

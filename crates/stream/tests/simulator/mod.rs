@@ -20,12 +20,12 @@ pub(crate) struct Simulator<'a> {
 /// The lengths of the queues, then a number for each node: its phase, or its position in its word.
 type State = Vec<u16>;
 
-/// The outcome of following every order of firing.
+/// The result after every order of firing has been followed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// No order stops. Holds the most values that each queue holds in any order.
+    /// No order stops. For each queue, the maximum number of values in any order.
     Forever(Vec<u64>),
-    /// Some order stops with a full elastic queue.
+    /// Some order stops because a buffer is full.
     Full,
     /// Some order stops.
     Deadlock,
