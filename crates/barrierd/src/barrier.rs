@@ -1,4 +1,4 @@
-//! The kernel's own barrier on all processors, made by a thread on behalf of all waiting clients.
+//! The kernel's own barrier on all processors. A thread of the daemon makes it for all waiting clients.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +21,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Starts the thread; the error says why this kernel refuses such a barrier.
+    /// Starts the thread. The error says why this kernel refuses such a barrier.
     pub(crate) fn start(view: &Arc<View>) -> io::Result<Barrier> {
         membarrier()?;
         let (ask, asked) = sync_channel(1);
@@ -29,11 +29,11 @@ impl Barrier {
         let (busy, done) = (Arc::new(AtomicBool::new(false)), Arc::new(Event::new()?));
         let (view, is_busy, is_done) = (Arc::clone(view), Arc::clone(&busy), Arc::clone(&done));
         let serve = move || {
-            // The system calls at the start of a thread are not among those that the daemon may make later.
+            // Signals that the thread has started: the system calls of a thread's start are forbidden later.
             let _ = ready.send(());
             while asked.recv().is_ok() {
                 pass_all(&view, membarrier);
-                // Relaxed: at worst the next request is made at the next check.
+                // Relaxed: if the caller sees this late, it makes its next request one check later.
                 is_busy.store(false, Ordering::Relaxed);
                 is_done.ring();
             }
@@ -43,10 +43,10 @@ impl Barrier {
         Ok(Barrier { ask, busy, done })
     }
 
-    /// Asks for a barrier that begins after this call, unless one is under way.
+    /// Requests a barrier that begins after this call. Does nothing if an earlier barrier has not ended yet.
     pub(crate) fn ask(&self) {
         if !self.busy.swap(true, Ordering::Relaxed) {
-            // The channel has room: only the caller that finds the thread idle asks.
+            // The channel has room, because a request is made only if the thread is idle.
             let _ = self.ask.try_send(());
         }
     }
@@ -64,10 +64,10 @@ impl AsFd for Barrier {
     }
 }
 
-/// Has all processors pass a barrier, and states that they passed it after a moment drawn beforehand.
+/// Makes all processors pass a barrier, and states that they passed it after a moment that was drawn before.
 fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
     let moment = new_moment(view);
-    // A refusal counts as a barrier that never ends; the other fallback continues.
+    // If the kernel refuses the barrier, nothing is stated, and the other fallback has to help.
     if barrier().is_ok() {
         view.page().all_time.store(moment.time, Ordering::Release);
         view.page().all_virtual.store(moment.virtual_time, Ordering::Release);

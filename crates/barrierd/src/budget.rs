@@ -1,25 +1,25 @@
-//! The processor time that the daemon may use, a share of one processor, and each user's part of it.
+//! The budget: the processor time that the daemon may use, which is a share of one processor, and each user's part of this time.
 //!
-//! Every user with a connection has an account. The share's earnings are divided equally among the accounts that are
-//! not full. The users for whom a turn of the loop did work pay for the turn's processor time, in proportion to the
-//! work. An account in debt stays in debt until it has earned that much, so in any interval the daemon uses at most its
-//! share and earlier savings, whatever clients do.
+//! Every user with a connection has an account. As time passes, the share earns processor time, which is divided equally among
+//! the accounts that are not full. In each iteration of its loop, the daemon uses processor time. The users for whom it has
+//! worked pay for this time, in proportion to the work. The daemon does not serve an account in debt until the account has earned
+//! enough. In any interval, the daemon therefore uses at most its share and earlier savings, whatever clients do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The maximum savings of a user, for bursts: some hundred barriers.
 const MAX_SAVED_NS: f64 = 5e6;
-/// The maximum savings of newcomers: enough to accept the maximum number of connections without delay.
+/// The maximum savings of the newcomers' account. It is enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
-/// The maximum debt of a user at which a connection that was not served lately is still served, so that a connection
-/// that asks without end leaves time for the user's other connections.
+/// The maximum debt of a user with which a connection that was not served lately is still served. If one connection sends
+/// requests without end, the user's other connections are thus served as well.
 const MAX_OVERDRAFT_NS: f64 = 0.5e6;
 
 /// The owner of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Payer {
-    /// All processes that connect: a connection has to be accepted before its user is known.
+    /// All processes that connect. They share an account, because a connection must be accepted before its user is known.
     Newcomers,
     /// A user, by its number.
     User(u32),
@@ -40,24 +40,24 @@ struct Account {
     credit_ns: f64,
     /// The work since the last charge.
     work: u32,
-    /// Whether the user has left, and the account only pays its debt.
+    /// Whether the user has left. The account then exists only until its debt is paid.
     is_closed: bool,
 }
 
 /// Accounts of processor time, earned as time passes.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// As a part of one processor, 0 to 1.
+    /// The daemon's share of one processor, from 0 to 1.
     share: f64,
     accounts: BTreeMap<Payer, Account>,
-    /// The earnings that no account had room for; a new account starts with half of them.
+    /// The earnings for which no account had room. A new account gets half of them.
     spare_ns: f64,
     last_ns: u64,
     last_used_ns: u64,
 }
 
 impl Budget {
-    /// A budget that starts with both clocks at these values.
+    /// Returns a budget that starts at these values of the two clocks.
     pub(crate) fn new(share: f64, now_ns: u64, used_ns: u64) -> Budget {
         let newcomers = Account { credit_ns: MAX_NEWCOMERS_NS, ..Account::default() };
         Budget {
@@ -86,15 +86,14 @@ impl Budget {
         }
     }
 
-    /// Notes a piece of work that this account pays for.
+    /// Records work for which this account has to pay.
     pub(crate) fn note(&mut self, payer: Payer, work: u32) {
         if let Some(account) = self.accounts.get_mut(&payer) {
             account.work += work;
         }
     }
 
-    /// Charges the accounts for the time used since the last charge. Work that was noted for no account is paid by all
-    /// of them.
+    /// Charges the accounts for the processor time used since the last charge. If no work was recorded, all accounts pay equally.
     pub(crate) fn charge(&mut self, used_ns: u64) {
         let cost = used_ns.saturating_sub(self.last_used_ns) as f64;
         self.last_used_ns = used_ns;
@@ -107,11 +106,11 @@ impl Budget {
         }
     }
 
-    /// Divides the share's earnings up to now.
+    /// Divides the earnings since the last call among the accounts.
     pub(crate) fn earn(&mut self, now_ns: u64) {
         let mut earned = now_ns.saturating_sub(self.last_ns) as f64 * self.share;
         self.last_ns = now_ns;
-        // Each iteration but the last fills an account.
+        // Each iteration except the last fills at least one account.
         while earned >= 1.0 {
             let not_full = self.not_full();
             if not_full == 0 {
@@ -136,17 +135,17 @@ impl Budget {
         self.spare_ns = (self.spare_ns + earned).min(MAX_SAVED_NS);
     }
 
-    /// Whether its debt is small enough to serve a connection that was not served lately.
+    /// Returns whether the account's debt is small enough to serve a connection that was not served lately.
     pub(crate) fn may_overdraw(&self, payer: Payer) -> bool {
         self.debt_ns(payer) <= MAX_OVERDRAFT_NS
     }
 
-    /// Whether it has no debt.
+    /// Returns whether the account has no debt.
     pub(crate) fn is_solvent(&self, payer: Payer) -> bool {
         self.debt_ns(payer) <= 0.0
     }
 
-    /// The time that it takes to pay the debt, if nothing changes meanwhile.
+    /// Returns the time until the account's debt is paid, if nothing changes meanwhile.
     pub(crate) fn rest(&self, payer: Payer) -> Duration {
         let earns = self.share / self.not_full().max(1) as f64;
         Duration::from_nanos((self.debt_ns(payer).max(0.0) / earns) as u64)
@@ -167,7 +166,7 @@ mod tests {
 
     const SHARE: f64 = 0.008;
 
-    /// A daemon in simulated time: each request of a user costs a given time.
+    /// A daemon in simulated time. Each request of a user costs a given processor time.
     struct Simulation {
         budget: Budget,
         now: u64,

@@ -10,7 +10,7 @@ use millstream_fence::barrierd::layout::MAX_CLIENTS;
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
     pub(crate) user: u32,
-    /// Whether its requests are left unread at present.
+    /// Whether the daemon currently leaves the connection's requests unread: the connection *rests*.
     pub(crate) rests: bool,
 }
 
@@ -18,14 +18,14 @@ pub(crate) struct Connection {
 struct User {
     connections: usize,
     resting: usize,
-    /// The index after the connection that was served last.
+    /// One more than the number of the user's connection that was served last.
     next: usize,
 }
 
 /// The limits on the number of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// At most [`MAX_CLIENTS`].
+    /// The maximum number of all connections; at most [`MAX_CLIENTS`].
     pub(crate) all: usize,
     pub(crate) of_a_user: usize,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Clients {
     limits: Limits,
 }
 
-/// Whether the user of a removed connection has others.
+/// Whether the user of a removed connection has other connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     Others,
@@ -51,10 +51,10 @@ impl Clients {
         Clients { places: Vec::new(), users: BTreeMap::new(), limits: Limits { all, ..limits } }
     }
 
-    /// The number that this user's next connection would have.
+    /// Returns the number for a new connection of this user.
     ///
     /// # Errors
-    /// The reason why the connection is refused, as text for a person.
+    /// Returns the reason why the connection is refused, as text for a person.
     pub(crate) fn place_for(&self, user: u32) -> Result<usize, String> {
         let Limits { all, of_a_user } = self.limits;
         let theirs = self.users.get(&user).map_or(0, |user| user.connections);
@@ -70,7 +70,7 @@ impl Clients {
         Ok(free)
     }
 
-    /// Adds a connection, at the number that [`place_for`](Clients::place_for) has just returned.
+    /// Adds a connection with the number that [`place_for`](Clients::place_for) has just returned.
     pub(crate) fn add(&mut self, place: usize, socket: OwnedFd, user: u32) {
         self.users.entry(user).or_default().connections += 1;
         let connection = Some(Connection { socket, user, rests: false });
@@ -97,7 +97,7 @@ impl Clients {
         Left::TheUser
     }
 
-    /// Marks a connection as resting; returns it, unless it rested before.
+    /// Marks a connection as resting. Returns the connection, or `None` if it rests already.
     pub(crate) fn rest(&mut self, place: usize) -> Option<&Connection> {
         let connection = self.places.get_mut(place)?.as_mut()?;
         if std::mem::replace(&mut connection.rests, true) {
@@ -107,13 +107,13 @@ impl Clients {
         Some(connection)
     }
 
-    /// Notes that this connection of this user was served.
+    /// Records that this connection was served last of all connections of its user.
     pub(crate) fn note_heard(&mut self, user: u32, place: usize) {
         self.users.entry(user).or_default().next = place + 1;
     }
 
-    /// Ends the rest of all connections of a user, and calls `each` for every connection that rested, in turn: the one
-    /// that was served last comes last.
+    /// Ends the resting of all connections of a user, and calls `each` for every connection that rested. The connection that was
+    /// served last comes last.
     pub(crate) fn end_rest(&mut self, number: u32, mut each: impl FnMut(usize, &Connection)) {
         let Some(user) = self.users.get_mut(&number) else { return };
         user.resting = 0;
@@ -127,7 +127,7 @@ impl Clients {
         }
     }
 
-    /// The users with a resting connection.
+    /// Returns the users that have a resting connection.
     pub(crate) fn resting_users(&self) -> impl Iterator<Item = u32> {
         self.users.iter().filter(|(_, user)| user.resting > 0).map(|(number, _)| *number)
     }

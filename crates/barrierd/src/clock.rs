@@ -1,11 +1,11 @@
 //! The clocks, in nanoseconds.
 
-/// The time of `CLOCK_MONOTONIC`.
+/// Returns the time of `CLOCK_MONOTONIC`.
 pub(crate) fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// The processor time that this process has used.
+/// Returns the processor time that this process has used.
 pub(crate) fn used_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

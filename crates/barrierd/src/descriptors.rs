@@ -2,14 +2,14 @@
 
 use std::io;
 
-/// Descriptors for anything but connections.
+/// The number of descriptors that are needed for other purposes than connections.
 const OTHERS: u64 = 64;
 
-/// Raises the limit for `connections` connections, as far as the hard limit permits; returns the number of connections
-/// for which the limit suffices then.
+/// Raises the limit on open descriptors for `connections` connections, as far as the hard limit permits. Returns the number of
+/// connections for which the limit is then sufficient.
 ///
-/// A connection needs its socket and, until the client takes its greeting, two descriptors in flight, to whose number
-/// the kernel applies the same limit.
+/// A connection needs one descriptor for its socket. Until the client has received its greeting, two more descriptors are in
+/// flight; the kernel applies the same limit to the number of descriptors in flight.
 pub(crate) fn room_for(connections: usize) -> io::Result<usize> {
     let needed = 2 * connections as u64 + OTHERS;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -1,4 +1,4 @@
-//! The daemon's folder: a lock, the page, the socket.
+//! The daemon's folder, with a lock, the page and the socket.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The reason why a file of the folder could not be made.
+/// The reason why the folder or a file in it could not be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
     #[error("{folder:?}: another barrierd has this folder")]
@@ -15,11 +15,11 @@ pub(crate) enum FolderError {
     Io { path: PathBuf, error: io::Error },
 }
 
-/// The folder, which belongs to this daemon as long as this value lives.
+/// The folder. It belongs to this daemon as long as this value exists.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// The kernel holds this lock, so it ends with the process, however that ends.
+    /// The kernel releases this lock when the process ends, however it ends.
     _lock: File,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct SharedFile {
 }
 
 impl Folder {
-    /// Makes the folder, if it does not exist, and takes it.
+    /// Creates the folder if it does not exist, and locks it for this daemon.
     pub(crate) fn claim(folder: &Path) -> Result<Folder, FolderError> {
         fs::create_dir_all(folder).map_err(at(folder))?;
         let path = folder.join("lock");
@@ -47,8 +47,8 @@ impl Folder {
         Ok(Folder { path: folder.to_owned(), _lock: lock })
     }
 
-    /// Makes a file of zeros that every user may read. Clients of an earlier daemon keep the file of that name that
-    /// they have mapped.
+    /// Creates a file of zeros that every user may read. It replaces the file of an earlier daemon; clients of that daemon keep
+    /// the old file mapped.
     pub(crate) fn file(&self, name: &str, bytes: usize) -> Result<SharedFile, FolderError> {
         let (path, fresh) = (self.path.join(name), self.path.join(format!("{name}.new")));
         let make = || {
@@ -63,7 +63,7 @@ impl Folder {
         make().map_err(at(&path))
     }
 
-    /// The path of the socket, from which the socket of an earlier daemon is removed first.
+    /// Removes the socket of an earlier daemon, and returns the path for the new one.
     pub(crate) fn socket(&self) -> PathBuf {
         let path = self.path.join("socket");
         let _ = fs::remove_file(&path);

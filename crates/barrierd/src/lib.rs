@@ -1,5 +1,5 @@
-//! A daemon that publishes, to every process that maps a page, when each processor last passed a full barrier of its
-//! own accord.
+//! A daemon that publishes when each processor last passed a full barrier of its own accord. Any process can map the page with
+//! these times.
 //!
 //! | task | see |
 //! | --- | --- |
@@ -10,12 +10,12 @@
 //!
 //! # How it works
 //! A program of some seventy instructions, loaded into the kernel by bpf(2), runs when a processor is interrupted,
-//! switches to another thread, or goes idle. It writes the time into the processor's entry of a table that clients map,
-//! and passes a full barrier. The table is never copied. The daemon sleeps until a client asks, and then checks which
-//! processors are idle; the program wakes it when the last processor that a client waits for has passed.
+//! switches to another thread, or goes idle. The program writes the time into the processor's entry of a table, and passes a full
+//! barrier. Clients map the table itself, so it is never copied. The daemon sleeps until a client sends a request. It then checks
+//! which processors are idle, and sleeps again; the program wakes it when the last processor that a client waits for has passed.
 //!
-//! If processors keep it waiting, the daemon has the kernel make a barrier (`membarrier`), or looks at `/proc/stat`.
-//! Without BPF these are its only means.
+//! If a processor does not pass in time, the daemon has the kernel make a barrier (`membarrier`), or reads `/proc/stat`. Without
+//! BPF, it has only these two mechanisms.
 //!
 //! Source of the idea: Paul Khuong's `barrierd`.
 
@@ -45,8 +45,8 @@ use args::Args;
 
 /// Runs the daemon in this process until the process is ended.
 ///
-/// Becomes another user, gives up all privileges and most system calls, for the whole process: call it from `main`.
-/// Returns only if the daemon can't run, after it has written the reason to standard error.
+/// Changes the user of the whole process, and gives up all its privileges and most system calls, so call it from `main`. Returns
+/// only if the daemon can't run; the reason has then been written to standard error.
 #[must_use]
 pub fn run(args: &Args) -> ExitCode {
     match start::start(args) {

@@ -1,9 +1,9 @@
-//! The lock-down after set-up: another user, no capability, some three dozen system calls.
+//! The lock-down after set-up: another user, no capabilities, and only some three dozen system calls.
 
 use std::ffi::CString;
 use std::io;
 
-/// A failed step of the lock-down; the daemon does not run without it.
+/// A step of the lock-down has failed. The daemon then does not run.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {error}")]
 pub(crate) struct LockdownError {
@@ -15,11 +15,11 @@ fn check(outcome: libc::c_long, step: &str) -> Result<(), LockdownError> {
     if outcome == 0 { Ok(()) } else { Err(LockdownError { step: step.to_owned(), error: io::Error::last_os_error() }) }
 }
 
-/// Becomes this user if the daemon is root, gives up all capabilities, whichever way the process got them, and forbids
-/// gaining any. It applies to this thread and the threads that it starts.
+/// If the daemon is root, changes to this user. Gives up all capabilities, whatever their origin, and makes it impossible to gain
+/// any. This applies to this thread and to the threads that it starts.
 pub(crate) fn drop_privileges(user: &str) -> Result<(), LockdownError> {
     let (mut real, mut effective, mut saved) = (0, 0, 0);
-    // SAFETY: the three pointers lead to local variables.
+    // SAFETY: the three pointers point to local variables.
     let outcome = unsafe { libc::getresuid(&raw mut real, &raw mut effective, &raw mut saved) };
     check(outcome.into(), "own users")?;
     if [real, effective, saved].contains(&0) {
@@ -31,10 +31,10 @@ pub(crate) fn drop_privileges(user: &str) -> Result<(), LockdownError> {
     check(outcome.into(), "no new privileges")
 }
 
-/// A process that was never root keeps the capabilities of its file or of the process that started it, and root keeps
-/// its own if `SECBIT_NO_SETUID_FIXUP` is set.
+/// Gives up the capabilities that a change of the user does not remove: a process that was never root may have capabilities from
+/// its file or from its parent, and root keeps its own if `SECBIT_NO_SETUID_FIXUP` is set.
 fn give_up_capabilities() -> Result<(), LockdownError> {
-    /// The version of capget(2) with two times 32 bits for each set.
+    /// The version of capset(2) in which each set has two words of 32 bits.
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
     let sets = [0_u32; 6];
@@ -59,7 +59,7 @@ fn become_user(user: &str) -> Result<(), LockdownError> {
             return Err(unknown(io::Error::new(io::ErrorKind::NotFound, "no such user")));
         }
         let (user, group) = ((*entry).pw_uid, (*entry).pw_gid);
-        // Root may be only the real or the saved user.
+        // The calls below need root as the effective user, but root may be only the real or the saved user.
         check(libc::seteuid(0).into(), &step)?;
         check(libc::setgroups(0, std::ptr::null()).into(), "groups")?;
         check(libc::setresgid(group, group, group).into(), &step)?;
@@ -67,7 +67,7 @@ fn become_user(user: &str) -> Result<(), LockdownError> {
     }
 }
 
-/// The system calls of the loop, of its thread, of the allocator and of the end of a process.
+/// The system calls of the loop, of the barrier's thread, of the allocator, and of the end of a process.
 const ALLOWED: &[libc::c_long] = &[
     libc::SYS_accept4,
     libc::SYS_brk,
@@ -80,7 +80,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
     libc::SYS_exit,
     libc::SYS_exit_group,
-    // Debug builds of the standard library check descriptors with it.
+    // Debug builds of the standard library check descriptors with this call.
     #[cfg(debug_assertions)]
     libc::SYS_fcntl,
     libc::SYS_futex,
@@ -115,7 +115,7 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// From now on any other system call ends the process. It applies to all threads.
+/// Installs the filter: from now on, any other system call of any thread ends the process.
 pub(crate) fn filter_calls() -> Result<(), LockdownError> {
     let mut filter = filter(ALLOWED);
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
@@ -127,9 +127,9 @@ pub(crate) fn filter_calls() -> Result<(), LockdownError> {
     check(outcome, "seccomp filter")
 }
 
-/// A filter that allows these calls on this architecture and ends the process at any other.
+/// Returns a filter that allows these calls on this architecture. Any other call ends the process.
 fn filter(allowed: &[libc::c_long]) -> Vec<libc::sock_filter> {
-    /// The offsets of the architecture and the number in `seccomp_data`.
+    /// The offsets of the architecture and of the call's number in `seccomp_data`.
     const ARCHITECTURE_AT: u32 = 4;
     const NUMBER_AT: u32 = 0;
     let instruction = |code: u32, yes: usize, no: usize, k: u32| libc::sock_filter {

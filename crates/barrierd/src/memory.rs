@@ -1,4 +1,4 @@
-//! Words of a BPF map that only the daemon has.
+//! The words of a BPF map that only the daemon can access.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -26,7 +26,7 @@ impl Words {
     }
 
     /// # Panics
-    /// If the index is out of range.
+    /// Panics if the index is out of range.
     pub(crate) fn get(&self, place: usize) -> &AtomicU64 {
         assert!(place < self.count);
         // SAFETY: the assertion keeps the word inside the mapping, and both the daemon and the program access it

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// An epoll(7) instance that gives each descriptor a name.
+/// An epoll(7) instance in which each descriptor has a number as its name.
 #[derive(Debug)]
 pub(crate) struct Poll {
     descriptor: OwnedFd,
@@ -23,17 +23,17 @@ impl Poll {
         }
     }
 
-    /// Reports the descriptor from now on whenever it is readable, until it is closed.
+    /// Adds a descriptor: [`wait`](Self::wait) returns its name whenever it is readable, until it is closed.
     pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, name: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, descriptor, libc::EPOLLIN, name)
     }
 
-    /// Reports the descriptor from now on only once the other side has closed.
+    /// Mutes a descriptor: from now on, [`wait`](Self::wait) returns its name only when the other side has closed.
     pub(crate) fn mute(&self, descriptor: BorrowedFd<'_>, name: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, descriptor, 0, name)
     }
 
-    /// Reports the descriptor again whenever it is readable.
+    /// Ends the muting: [`wait`](Self::wait) again returns the name whenever the descriptor is readable.
     pub(crate) fn unmute(&self, descriptor: BorrowedFd<'_>, name: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, descriptor, libc::EPOLLIN, name)
     }
@@ -46,10 +46,10 @@ impl Poll {
         if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The names of readable descriptors; empty after the timeout.
+    /// Returns the names of readable descriptors; empty after the timeout.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<u64>> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        // Rounded up: rounded down, the loop would spin through the last fraction of a millisecond.
+        // Rounded up, because otherwise the loop would spin during the last fraction of a millisecond.
         let timeout = timeout.map_or(-1, |timeout| timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32);
         // SAFETY: `events` has room for `EVENTS` events, the number passed.
         let count =

@@ -7,14 +7,14 @@ use std::{fs, io, mem};
 
 const FOLDER: &str = "/sys/devices/system/cpu";
 
-/// The number of processors that this kernel can have: one more than the largest number.
+/// Returns the number of processors that this machine can have: one more than the largest number of a processor.
 pub(crate) fn possible() -> io::Result<usize> {
     let list = fs::read_to_string(format!("{FOLDER}/possible"))?;
     let last = parse(&list).last().copied();
     last.map(|last| last + 1).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no possible processor"))
 }
 
-/// The online processors. Each check reads a small file again.
+/// The list of online processors. Each call of [`look`](Self::look) reads a small file again.
 #[derive(Debug)]
 pub(crate) struct Online {
     file: File,
@@ -25,13 +25,14 @@ impl Online {
         Ok(Online { file: File::open(format!("{FOLDER}/online"))? })
     }
 
-    /// Reads the list from a test's own file.
+    /// Returns a list that is read from a file of a test.
     #[cfg(test)]
     pub(crate) fn of(file: File) -> Online {
         Online { file }
     }
 
-    /// A mark for each of `cpus` processors. A processor that goes offline meanwhile may be marked.
+    /// Returns for each of `cpus` processors whether it is online. If a processor goes offline during the call, the result for it
+    /// may be `true`.
     pub(crate) fn look(&self, cpus: usize) -> io::Result<Vec<bool>> {
         let mut text = [0; 4096];
         let length = self.file.read_at(&mut text, 0)?;
@@ -54,7 +55,7 @@ pub(crate) fn parse(list: &str) -> Vec<usize> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// The processors among the first `below` that this process may use.
+/// Returns those of the first `below` processors that this process may use.
 pub(crate) fn allowed(below: usize) -> Vec<usize> {
     // SAFETY: all zeros are a valid set, and the call receives its size.
     let set = unsafe {
@@ -68,7 +69,7 @@ pub(crate) fn allowed(below: usize) -> Vec<usize> {
 
 /// Pins this thread to one processor, if the process may use it.
 pub(crate) fn stay_on(cpu: usize) {
-    // SAFETY: all zeros are a valid set, the number came out of one, and the call receives the size.
+    // SAFETY: all zeros are a valid set, the number comes from such a set, and the call receives its size.
     unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -76,7 +77,7 @@ pub(crate) fn stay_on(cpu: usize) {
     }
 }
 
-/// The kernel's number for this thread.
+/// Returns the kernel's id of this thread.
 pub(crate) fn thread_number() -> libc::pid_t {
     // SAFETY: gettid has no preconditions.
     unsafe { libc::gettid() }
@@ -98,10 +99,10 @@ fn follow(thread: libc::pid_t, policy: libc::c_int) {
     unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) };
 }
 
-/// The processor on which this thread has run since it passed a full barrier there.
+/// Returns a processor on which this thread has just passed a full barrier. The thread ran there before and after the barrier.
 ///
-/// The switch from the previous thread to this one comes before that barrier, and the switch to the next one after it.
-/// If this thread migrates in between, the processor found by the second call has switched to this thread meanwhile.
+/// The switch from the previous thread to this thread comes before that barrier, and the switch to the next thread after it. If
+/// this thread migrates in between, the processor that the second call returns has switched to this thread meanwhile.
 pub(crate) fn here() -> Option<usize> {
     // SAFETY: sched_getcpu has no preconditions.
     let current = || usize::try_from(unsafe { libc::sched_getcpu() }).ok();

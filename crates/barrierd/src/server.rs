@@ -1,4 +1,4 @@
-//! The loop: reads requests and rings, checks which processors have passed, wakes the waiting clients.
+//! The daemon's loop: reads requests, checks which processors have passed, and wakes the waiting clients.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,11 +22,12 @@ use crate::stat::{self, Stat};
 use crate::statement::state_of_quiet;
 use crate::waiting::Waiting;
 
-/// If the program writes times, processors that keep the daemon waiting for longer get help from a fallback.
+/// If the program writes the times: the time after which a fallback is used for processors that have not passed.
 const PATIENCE: Duration = Duration::from_millis(8);
-/// The maximum number of connections, and of messages of one client, taken at a time, before others have their turn.
+/// The maximum number of connections that are accepted at a time, and of messages that are read from one client at a time, before
+/// other clients are served.
 const MAX_TOGETHER: usize = 4;
-/// The work for a new connection, counted in messages.
+/// The work for a new connection; that for a message is 1.
 const GREETING: u32 = 8;
 
 const LISTENER: u64 = u64::MAX;
@@ -41,7 +42,7 @@ pub(crate) struct Gift {
     pub(crate) times: OwnedFd,
 }
 
-/// The resources of the loop.
+/// The server: the resources that the loop uses.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) view: Arc<View>,
@@ -51,7 +52,7 @@ pub(crate) struct Server {
     pub(crate) barrier: Option<Barrier>,
     pub(crate) stat: Option<Stat>,
     pub(crate) online: Option<Online>,
-    /// As a part of one processor, 0 to 1.
+    /// The daemon's share of one processor, from 0 to 1.
     pub(crate) share: f64,
     pub(crate) limits: Limits,
     pub(crate) poll: Poll,
@@ -62,12 +63,12 @@ pub(crate) struct Server {
 struct State {
     budget: Budget,
     clients: Clients,
-    /// Whether new connections are left pending at present.
+    /// Whether new connections are currently left pending.
     is_shut: bool,
-    /// Clients with an event in this turn.
+    /// The numbers of the clients with an event in this iteration.
     named: Vec<usize>,
     waiting: Waiting,
-    /// Whether a fallback is under way.
+    /// Whether a fallback is in use.
     helping: bool,
     /// The smallest virtual time at the last check.
     least: u64,
@@ -91,7 +92,7 @@ impl Server {
     /// Serves until the process ends.
     ///
     /// # Errors
-    /// If waiting itself fails: a bug, or a kernel without memory.
+    /// Returns an error if waiting itself fails, because of a bug or because the kernel has no memory.
     pub(crate) fn serve(mut self) -> io::Result<Infallible> {
         self.poll.add(self.listener.as_fd(), LISTENER)?;
         if let Some(bpf) = &self.bpf {
@@ -114,21 +115,21 @@ impl Server {
         }
     }
 
-    /// The maximum time to wait for an event: until the processors must be checked for waiting clients, or a payer is
-    /// out of debt.
+    /// Returns the maximum time to wait for an event: until the next check of the processors for waiting clients, or until a
+    /// payer is out of debt.
     fn timeout(&self, state: &State) -> Option<Duration> {
         let budget = &state.budget;
         let muted = state.clients.resting_users().map(Payer::User).chain(state.is_shut.then_some(Payer::Newcomers));
         let unmute = muted.map(|payer| budget.rest(payer)).min();
         let look = state.waiting.oldest().map(|oldest| {
             let look = if state.helping { stat::PERIOD } else { self.patience().saturating_sub(oldest.elapsed()) };
-            // The waiting users pay for the check.
+            // The waiting users pay for the check, so it is made only when one of them is out of debt.
             look.max(state.waiting.users().map(|user| budget.rest(Payer::User(user))).min().unwrap_or_default())
         });
         unmute.into_iter().chain(look).min()
     }
 
-    /// Serves again the payers that are out of debt.
+    /// Ends the muting of the payers that are out of debt, so that they are served again.
     fn unmute_solvent(&self, state: &mut State) {
         if state.is_shut && state.budget.is_solvent(Payer::Newcomers) {
             state.is_shut = self.poll.unmute(self.listener.as_fd(), LISTENER).is_err();
@@ -138,15 +139,15 @@ impl Server {
         for user in solvent {
             state.clients.end_rest(user, |place, connection| {
                 state.budget.note(Payer::User(user), 1);
-                // The kernel refuses only for want of memory; then the client is served again on its next connection.
+                // The call fails only if the kernel has no memory. The client is then served only after it has connected again.
                 let _ = self.poll.unmute(connection.socket.as_fd(), place as u64);
                 self.view.page_client(place).rests.store(0, Ordering::Relaxed);
             });
         }
     }
 
-    /// Mutes the clients with an event in this turn whose users are in debt now. So a connection that was not served
-    /// lately is served once while other connections of its user rest.
+    /// Mutes the clients with an event in this iteration whose users are now in debt. Only these: a connection that was not
+    /// served lately is still served once while other connections of its user rest.
     fn mute_debtors(&self, state: &mut State) {
         for place in std::mem::take(&mut state.named) {
             let Some(connection) = state.clients.get(place) else { continue };
@@ -154,7 +155,7 @@ impl Server {
                 continue;
             }
             let Some(connection) = state.clients.rest(place) else { continue };
-            // This work is charged in the next turn.
+            // This work is charged in the next iteration.
             state.budget.note(Payer::User(connection.user), 1);
             self.view.page_client(place).rests.store(1, Ordering::Relaxed);
             let _ = self.poll.mute(connection.socket.as_fd(), place as u64);
@@ -181,7 +182,7 @@ impl Server {
         }
     }
 
-    /// Accepts a connection or refuses it with a reason; returns whether one was pending.
+    /// Accepts a connection, or refuses it with a reason. Returns whether a connection was pending.
     fn greet(&self, state: &mut State) -> bool {
         state.budget.note(Payer::Newcomers, GREETING);
         let Ok(Some(socket)) = accept(&self.listener) else { return false };
@@ -190,16 +191,16 @@ impl Server {
                 state.budget.open(Payer::User(user));
                 state.clients.add(place, socket, user);
             }
-            // If the newcomer's socket does not take the refusal at once, the newcomer gets none.
+            // If the newcomer's socket has no room for the refusal, the newcomer gets none.
             Err(reason) => _ = send_refusal(socket.as_fd(), self.gift.hello, &reason),
         }
         true
     }
 
-    /// Greets a connection; returns its number and its user.
+    /// Sends the greeting on a new connection. Returns the connection's number and its user.
     ///
     /// # Errors
-    /// The reason why the connection is refused, as text for a person.
+    /// Returns the reason why the connection is refused, as text for a person.
     fn welcome(&self, socket: &OwnedFd, state: &State) -> Result<(usize, u32), String> {
         let failed = |error: io::Error| format!("the daemon can't take in a connection: {error}");
         let user = user(socket).map_err(failed)?;
@@ -212,13 +213,13 @@ impl Server {
         Ok((place, user))
     }
 
-    /// Reads a client's next request; returns whether one was pending.
+    /// Reads a client's next request. Returns whether a request was pending.
     fn hear_client(&self, place: usize, state: &mut State) -> bool {
         let Some(connection) = state.clients.get(place) else { return false };
         let (user, now) = (connection.user, self.view.times().virtual_now.load(Ordering::Relaxed));
         state.budget.note(Payer::User(user), 1);
         let heard = if connection.rests {
-            // A resting connection has an event only when its other side has closed.
+            // A resting connection has an event only if its other side has closed.
             Heard::Leaves
         } else if state.budget.may_overdraw(Payer::User(user)) {
             hear(&connection.socket)
@@ -227,8 +228,9 @@ impl Server {
         };
         match heard {
             Heard::Asks(mut request) => {
-                // No client can have read a larger time; a request for one would never be fulfilled. And 0 would mean
-                // that no request waits: a request for 0, from before virtual time first advanced, becomes one for 1.
+                // A larger time than `now` is invalid: no client can have read it, and such a request might never be fulfilled. A
+                // request for 0 is valid before virtual time first advances, but in `wanted` 0 means that no request waits, so it
+                // becomes a request for 1.
                 request.virtual_time = request.virtual_time.min(now).max(1);
                 state.waiting.add(user, request, Instant::now());
                 state.clients.note_heard(user, place);
@@ -245,8 +247,8 @@ impl Server {
         }
     }
 
-    /// Checks the processors until no further one has passed, wakes the clients of the fulfilled requests, and leaves
-    /// the bell armed for the other requests.
+    /// Checks the processors until no further one has passed, and wakes the clients whose requests are fulfilled. For the other
+    /// requests, the bell is armed.
     fn look(&mut self, state: &mut State) {
         if state.waiting.oldest().is_none() {
             self.arm(Bell::Off);
@@ -270,8 +272,8 @@ impl Server {
                 break;
             }
             self.arm(if state.waiting.agree() { Bell::ForAll } else { Bell::ForEach });
-            // Either the program finds the bell armed, or this loop finds the time that it has written;
-            // `bpf/program.rs` says why.
+            // After this fence, either the program finds the bell armed, or this loop sees the time that the program has written;
+            // `bpf/program.rs` explains why.
             fence(Ordering::SeqCst);
             if !state.waiting.fulfil(&self.virtual_times()) {
                 break;
@@ -285,8 +287,7 @@ impl Server {
         self.bpf.iter().for_each(|bpf| bpf.control.set_bell(bell));
     }
 
-    /// Has fallbacks report processors that keep clients waiting for too long, if one of the waiting users can pay for
-    /// it.
+    /// If clients have waited for too long, and one of the waiting users can pay for it, uses the fallbacks.
     fn help(&mut self, state: &mut State) {
         let late = state.waiting.oldest().is_some_and(|since| since.elapsed() >= self.patience());
         if late && !state.helping {
@@ -296,7 +297,7 @@ impl Server {
         if late && state.waiting.users().any(|user| state.budget.is_solvent(Payer::User(user))) {
             self.barrier.iter().for_each(Barrier::ask);
             if let Some(stat) = &mut self.stat {
-                // An unreadable file proves nothing, and clients have a time limit of their own.
+                // If the file cannot be read, nothing is stated. Clients then reach their own time limit.
                 let _ = stat.look(&self.view);
             }
         }
@@ -306,7 +307,7 @@ impl Server {
         (0..self.view.cpus()).map(|cpu| self.view.virtual_time(cpu)).collect()
     }
 
-    /// Publishes the minima, and wakes sleeping clients.
+    /// Publishes the minima of the processors' times, and wakes sleeping clients.
     fn publish(&self, state: &mut State, fulfilled: bool) {
         let page = self.view.page();
         let least = self.virtual_times().into_iter().min().unwrap_or(0);
@@ -323,9 +324,9 @@ impl Server {
     }
 }
 
-/// Advances a futex and wakes all its sleepers.
+/// Increments a futex and wakes all threads that sleep on it.
 fn turn(word: &AtomicU32) {
-    // Release: a client that sees the new turn sees the earlier statements.
+    // Release: a client that sees the new value sees the earlier statements.
     word.fetch_add(1, Ordering::Release);
     // SAFETY: the word outlives the call, which accesses nothing else.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

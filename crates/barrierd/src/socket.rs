@@ -7,7 +7,7 @@ use std::path::Path;
 
 use millstream_fence::barrierd::{MAX_REQUEST_BYTES, Request};
 
-/// A socket that listens at this path, to which every user may connect.
+/// Returns a socket that listens at this path. Every user may connect to it.
 pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
     // SAFETY: socket takes three integers; it has just returned this descriptor, which has no other owner.
     let socket = unsafe {
@@ -40,7 +40,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The next connection; `None` if none is pending.
+/// Returns the next connection; `None` if none is pending.
 pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: with null pointers the call writes no address.
@@ -53,7 +53,7 @@ pub(crate) fn accept(listener: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) }
 }
 
-/// The user whom the kernel names for the other side of the connection.
+/// Returns the user of the other side, as reported by the kernel.
 pub(crate) fn user(socket: &OwnedFd) -> io::Result<u32> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut bytes = size_of_val(&credentials) as u32;
@@ -65,10 +65,10 @@ pub(crate) fn user(socket: &OwnedFd) -> io::Result<u32> {
     if outcome != 0 { Err(io::Error::last_os_error()) } else { Ok(credentials.uid) }
 }
 
-/// The state of a connection after a read.
+/// The result of reading from a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A request has come.
+    /// A request has arrived.
     Asks(Request),
     /// No message is pending.
     Silence,

@@ -1,4 +1,4 @@
-//! Start: from arguments to a locked-down server.
+//! The start of the daemon: from the arguments to a server that is locked down.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -44,7 +44,7 @@ fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
     move |error| StartError::Io { what, error }
 }
 
-/// Sets the daemon up and serves; returns only with an error.
+/// Sets the daemon up and serves. Returns only with an error.
 pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     let cpus = processors::possible().map_err(io_error("the possible processors"))?;
     if cpus > MAX_CPUS {
@@ -75,7 +75,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     let all = descriptors::room_for(MAX_CLIENTS).map_err(io_error("the limit of open files"))?;
     drop_privileges(&args.user)?;
 
-    // The rest needs no privilege, and a thread that starts here has none.
+    // From here on, no privileges are needed, and threads that are started have none.
     let barrier = Barrier::start(&view);
     let stat = Stat::open(cpus);
     if let (Err(_), Err(barrier), Err(stat)) = (&bpf, &barrier, &stat) {
@@ -102,7 +102,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     server.serve().map_err(io_error("waiting for events"))
 }
 
-/// Loads the program; the error is text for a person and says why there is none.
+/// Loads the program. The error says why there is none, as text for a person.
 fn load(args: &Args, cpus: usize) -> Result<Bpf, String> {
     if args.without_bpf {
         return Err("not asked for".to_owned());
@@ -124,9 +124,9 @@ fn write_head(page: &File, cpus: usize, source: u32) -> io::Result<()> {
     page.write_all_at(&head, 0)
 }
 
-/// Reports the mechanisms in force.
+/// Reports the mechanisms that the daemon uses.
 fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, stat: &io::Result<S>) {
-    // Quoted, since its name may contain control sequences of a terminal.
+    // Quoted, because the folder's name may contain control sequences for a terminal.
     let folder = &args.folder;
     say(&match bpf {
         Ok(bpf) => format!("{folder:?}: times by BPF on {}", bpf.about),

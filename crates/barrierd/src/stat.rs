@@ -1,9 +1,10 @@
-//! The fallback that always works: `/proc/stat` counts, for each processor, hundredths of a second of each kind.
+//! The fallback that always works: `/proc/stat` shows how many hundredths of a second each processor has spent idle, in user
+//! programs, and in the kernel.
 //!
-//! If a processor's idle time grew between two looks, the processor was idle at a moment between them, and switched
-//! away from all earlier threads. If its time in user programs or the kernel grew, a tick was counted there between the
-//! looks. A tickless processor (`nohz_full`) is the exception: its time is computed without disturbing it, so there
-//! only idle time counts. This fallback is coarse and slow: 10 to 20 ms.
+//! The daemon reads the file periodically. If a processor's idle time has grown between two readings, the processor was idle in
+//! between, and had switched away from all earlier threads. If its time in user programs or in the kernel has grown, a tick was
+//! counted there in between. A tickless processor (`nohz_full`) is an exception: its times are computed without disturbing it, so
+//! only growing idle time is a proof. This fallback is slow: it takes 10 to 20 ms.
 
 use std::fs::File;
 use std::io;
@@ -15,10 +16,10 @@ use millstream_fence::barrierd::View;
 use crate::processors;
 use crate::statement::{Moment, new_moment, state};
 
-/// The period of the looks: the counts grow every 10 ms.
+/// The time between two readings. The counts grow every 10 ms.
 pub(crate) const PERIOD: Duration = Duration::from_millis(5);
 
-/// The counts of a processor, and the moment before they were read.
+/// The counts of a processor, and a moment drawn before they were read.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     moment: Moment,
@@ -26,7 +27,7 @@ struct Look {
     busy: u64,
 }
 
-/// The file, and the last look at each processor.
+/// The file, and the last reading for each processor.
 #[derive(Debug)]
 pub(crate) struct Stat {
     file: File,
@@ -42,16 +43,17 @@ impl Stat {
         for cpu in processors::parse(&list).into_iter().filter(|cpu| *cpu < cpus) {
             tickless[cpu] = true;
         }
-        // A line for each processor has at most some 120 bytes, and only these first lines matter.
+        // The lines of the processors come first, and only they matter. Each has at most some 120 bytes.
         Ok(Stat { file: File::open("/proc/stat")?, tickless, looks: vec![None; cpus], text: vec![0; (cpus + 1) * 128] })
     }
 
-    /// Forgets earlier looks: an old look must not serve a client that begins to wait.
+    /// Discards earlier readings: without this, an old reading would be compared with the first one for a client that begins to
+    /// wait.
     pub(crate) fn forget(&mut self) {
         self.looks.fill(None);
     }
 
-    /// Looks, and states the passes that follow from the difference to the last look.
+    /// Reads the file, and states for each processor the pass that follows from the difference to the last reading.
     pub(crate) fn look(&mut self, view: &View) -> io::Result<()> {
         let moment = new_moment(view);
         let length = self.file.read_at(&mut self.text, 0)?;
@@ -71,9 +73,10 @@ impl Stat {
     }
 }
 
-/// The processor, its idle time and its busy time, of a line `cpu3 user nice system idle iowait …`.
+/// Returns the processor, its idle time and its busy time from a line `cpu3 user nice system idle iowait …`.
 ///
-/// Time waiting for a disk is idle time, but the kernel says that it may decrease, so it is left out.
+/// The time spent waiting for a disk is idle time as well, but according to the kernel's documentation it may decrease, so it is
+/// left out.
 fn counts(line: &str) -> Option<(usize, u64, u64)> {
     let mut words = line.strip_prefix("cpu")?.split(' ');
     let cpu = words.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The daemon's own statements about processors, beside those of the program.
+//! The daemon's own statements about processors, in addition to those of the program.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -8,22 +8,23 @@ use millstream_fence::barrierd::layout::SOURCE_NONE;
 use crate::clock::monotonic_ns;
 use crate::processors::{self, Online};
 
-/// A processor without an event for this time may be offline. Checking its events costs nothing; reading the list of
-/// online processors costs a system call.
+/// A processor without an event for this time may be offline. This is checked first, because it is free, whereas reading the list
+/// of online processors costs a system call.
 const QUIET_NS: u64 = 10_000_000;
 
-/// A moment, in both times.
+/// A moment, in virtual time and in real time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) time: u64,
     pub(crate) virtual_time: u64,
 }
 
-/// A moment that comes after every read, by any client, of a smaller virtual time.
+/// Returns a moment that comes after every reading, by any client, of a smaller virtual time.
 ///
-/// A fact found after this call may be stated for this moment: a client that read a smaller virtual time did so before
-/// the counter had this value, so its writes before its full fence are visible to all code after this function's fence.
-/// If the program advances the counter, reading it suffices; otherwise this function advances it.
+/// If the daemon finds after this call that a processor passes, it may state this for the returned moment. A client that has read
+/// a smaller virtual time did so before the counter had this value, so what it wrote before its full fence is visible to all code
+/// after this function's fence. If the program advances the counter, it is enough to read the counter; otherwise this function
+/// advances it.
 pub(crate) fn new_moment(view: &View) -> Moment {
     let time = monotonic_ns();
     let virtual_now = &view.times().virtual_now;
@@ -35,28 +36,27 @@ pub(crate) fn new_moment(view: &View) -> Moment {
     Moment { time, virtual_time }
 }
 
-/// States that a processor passed a full barrier after a moment. Only one thread calls it; an older moment changes
-/// nothing.
+/// States that a processor passed a full barrier after a moment. Only one thread calls this. If a later moment was stated
+/// already, nothing changes.
 pub(crate) fn state(view: &View, cpu: usize, moment: Moment) {
     let entry = view.page_cpu(cpu);
     if moment.virtual_time > entry.virtual_time.load(Ordering::Relaxed) {
-        // Release: accesses that ran there before are visible to a client that reads the time.
+        // Release: accesses that were made on the processor before are visible to a client that reads the time.
         entry.time.store(moment.time, Ordering::Release);
         entry.virtual_time.store(moment.virtual_time, Ordering::Release);
     }
 }
 
-/// Looks for wanted processors that need no waiting, and states their passing: the daemon's own, idle ones, offline
+/// States the passing of all wanted processors for which the daemon need not wait: its own processor, idle ones, and offline
 /// ones.
 ///
-/// *Idle.* The program clears the mark before the full barriers that precede everything else that runs there. The
-/// daemon reads the mark after its full fence. If it is still set, all code that will run there comes after those
-/// barriers, which come after the moment. And the mark was set after barriers, so all accesses that had run there are
-/// visible. The program certainly runs when the processor leaves idleness, because the kernel keeps it attached as long
-/// as this daemon lives.
+/// *Idle.* When a processor leaves idleness, the program first clears the mark `idle`, then passes its full barriers; all other
+/// code runs after them. The daemon reads the mark after its own full fence. If the mark is still set, all code that will run on
+/// the processor comes after barriers that come after the moment. The mark was set after barriers, so all earlier accesses of the
+/// processor are visible. The program is certain to run when the processor leaves idleness, because the kernel keeps it attached
+/// as long as this daemon exists.
 ///
-/// *Offline.* No code runs there. When the processor comes back, code starts there with a switch, which is a full
-/// barrier.
+/// *Offline.* No code runs on the processor. When it comes back, code starts there with a switch, which is a full barrier.
 pub(crate) fn state_of_quiet(view: &View, wanted: &[u64], online: Option<&Online>) {
     let moment = new_moment(view);
     let is_wanted = |cpu: usize| wanted[cpu] != 0;
@@ -73,7 +73,7 @@ pub(crate) fn state_of_quiet(view: &View, wanted: &[u64], online: Option<&Online
         }
     }
     if let (true, Some(online)) = (silent, online) {
-        // An unreadable list proves nothing, so the clients keep waiting for these processors.
+        // If the list cannot be read, nothing is stated, and the clients continue to wait for these processors.
         let Ok(online) = online.look(view.cpus()) else { return };
         for cpu in (0..view.cpus()).filter(|cpu| is_wanted(*cpu) && !online[*cpu]) {
             state(view, cpu, moment);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_silent_processor_is_stated_if_the_list_says_that_it_is_offline() {
-        // Two processors more than exist, so that this thread runs on neither.
+        // There are two more processors than in the machine, so this thread cannot run on those two.
         let cpus = processors::possible().unwrap() + 2;
         let (online, offline) = (cpus - 2, cpus - 1);
         let [page, times] = [page_bytes(cpus), times_bytes(cpus)].map(|bytes| {

@@ -1,10 +1,10 @@
-//! The waiting users: for which processors, and since when.
+//! The waiting users: for which processors they wait, and since when.
 
 use std::time::Instant;
 
 use millstream_fence::barrierd::Request;
 
-/// A request of a user.
+/// A user's request.
 #[derive(Debug, Clone)]
 struct Waiter {
     user: u32,
@@ -19,19 +19,20 @@ impl Waiter {
     }
 }
 
-/// The requests that are not fulfilled.
+/// The requests that are not fulfilled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     waiters: Vec<Waiter>,
 }
 
-/// The maximum number of sets of processors in a user's requests; a request with a further set becomes one for all
-/// processors.
+/// The maximum number of different sets of processors in a user's requests. A request with a further set becomes a request for
+/// all processors.
 const MAX_SETS: usize = 8;
 
 impl Waiting {
-    /// Notes a request that came at `now`. Of a user's requests for the same processors it keeps the oldest, whose turn
-    /// comes first, and the latest, which is fulfilled only when all in between are.
+    /// Adds a request that came at `now`. Of a user's requests for the same processors, only two are kept: the oldest, which is
+    /// fulfilled first, and the one for the latest virtual time. When that one is fulfilled, all requests in between are
+    /// fulfilled as well.
     pub(crate) fn add(&mut self, user: u32, mut request: Request, now: Instant) {
         let mut sets: Vec<&[u64]> = self.of(user).map(|waiter| &waiter.request.cpus[..]).collect();
         sets.sort_unstable();
@@ -51,12 +52,13 @@ impl Waiting {
         }
     }
 
-    /// Forgets a user's requests.
+    /// Removes a user's requests.
     pub(crate) fn forget(&mut self, user: u32) {
         self.waiters.retain(|waiter| waiter.user != user);
     }
 
-    /// Removes the requests whose processors have all passed, by their virtual times; returns whether any were removed.
+    /// Removes the requests whose processors have all passed. `virtual_times` has the virtual time of each processor. Returns
+    /// whether any request was removed.
     pub(crate) fn fulfil(&mut self, virtual_times: &[u64]) -> bool {
         let before = self.waiters.len();
         self.waiters.retain(|waiter| {
@@ -68,10 +70,10 @@ impl Waiting {
         self.waiters.len() < before
     }
 
-    /// For each processor, the smallest virtual time that a request waits for and that the processor has not exceeded;
-    /// 0 if no request waits for it.
+    /// For each processor, returns the smallest virtual time that a request waits for and that the processor has not exceeded; 0
+    /// if no request waits for this processor.
     ///
-    /// A request for time 0 would look like none; the server makes sure that there is none.
+    /// There must be no request for time 0, which would be the same as no request; the server ensures this.
     pub(crate) fn wanted(&self, virtual_times: &[u64]) -> Vec<u64> {
         let wanted = |(cpu, time): (usize, &u64)| {
             let mine = self.waiters.iter().filter(|waiter| waiter.wants(cpu)).map(|waiter| waiter.request.virtual_time);
@@ -80,17 +82,18 @@ impl Waiting {
         virtual_times.iter().enumerate().map(wanted).collect()
     }
 
-    /// Whether all requests wait for the same processors; then a single bell for all of them wakes no client late.
+    /// Returns whether all requests wait for the same processors. If so, one ring when all of these have passed wakes no client
+    /// too late.
     pub(crate) fn agree(&self) -> bool {
         self.waiters.windows(2).all(|pair| pair[0].request.cpus == pair[1].request.cpus)
     }
 
-    /// The time at which the oldest request came.
+    /// Returns the time at which the oldest request came.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.since).min()
     }
 
-    /// The waiting users; a user may appear several times.
+    /// Returns the waiting users. A user may appear several times.
     pub(crate) fn users(&self) -> impl Iterator<Item = u32> {
         self.waiters.iter().map(|waiter| waiter.user)
     }

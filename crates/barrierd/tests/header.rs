@@ -1,4 +1,4 @@
-//! The C header and the Rust module describe the same layout.
+//! Tests that the C header and the Rust module describe the same layout.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -9,7 +9,7 @@ use millstream_fence::barrierd::layout::{
     TimesHead, VERSION, page_bytes, times_bytes,
 };
 
-/// `_Static_assert`s that a structure of the header has this size and these offsets.
+/// Generates `_Static_assert`s that a structure of the header has the size and the offsets of the Rust structure.
 macro_rules! same {
     ($text:expr, $name:literal, $type:ty, $($field:ident),*) => {
         writeln!($text, "_Static_assert(sizeof(struct {}) == {}, \"\");", $name, size_of::<$type>()).unwrap();

@@ -1,9 +1,9 @@
-//! Asymmetric fences: the cold side pays for both.
+//! Asymmetric fences: one side pays for both.
 //!
-//! Two threads that each write one word and then read the other's need a full fence between the write and the read, on
-//! both sides; without it both may read the old value. Often one side runs a million times more often than the other.
-//! Then the hot side calls [`light`], which only forbids the compiler to reorder, and the cold side calls [`heavy`], a
-//! system call that makes every other running thread of the process pass a full fence.
+//! If two threads each write one word and then read the other's word, both need a full fence between the write and the read.
+//! Otherwise both may read the old value. Often one side, the *hot* side, runs a million times more often than the other, the
+//! *cold* side. The hot side then calls [`light`], which only forbids the compiler to reorder accesses. The cold side calls
+//! [`heavy`], a system call that makes every other running thread of the process pass a full fence.
 //!
 //! | I want | call |
 //! | --- | --- |
@@ -12,7 +12,7 @@
 //! | the cold side's fence without waiting for it | [`Fence::ticket`] |
 //! | to choose between a short wait and undisturbed cores | [`Fence`] |
 //! | to read the page of the machine's barrier daemon | [`barrierd`] |
-//! | the same between processes that share memory | [`shared::register`] and [`shared::light`] on the hot side, [`shared::heavy`] on the cold side |
+//! | fences between processes that share memory | [`shared::register`] and [`shared::light`] on the hot side, [`shared::heavy`] on the cold side |
 //! | to know whether `light` is free here | [`is_asymmetric`], and [`Fence::describe`] for the reason |
 //! | to know what this machine and its kernel offer | [`probe`], or the command `millstream doctor` |
 //!
@@ -45,25 +45,24 @@
 //! ```
 //!
 //! # The promise of a heavy fence
-//! Of a [`heavy`] fence and any `light` fence of another thread, one comes first. If the light one does, everything
-//! written before it is visible after the heavy one; if the heavy one does, everything written before it is visible
-//! after the light one. That is the promise of two `fence(SeqCst)`, given to light and heavy fences in pairs; two light
-//! fences promise each other nothing.
+//! A [`heavy`] fence and a `light` fence of another thread are always ordered: one of them comes first. Everything written before
+//! the first fence is visible after the second. This is the same promise that two `fence(SeqCst)` make, but it is made only for
+//! pairs of a light and a heavy fence. Two light fences promise nothing.
 //!
-//! On x86-64 the membarrier back-end promises more: the other threads are *interrupted*. An interrupt never cuts an
-//! instruction in two, so each instruction of the hot side lies wholly before the heavy fence, with its store visible
-//! after the fence, or wholly after it, seeing everything written before the fence, even when the instruction both
-//! reads and writes without a lock prefix. The single-incrementer event count of `millstream-sync` rests on that.
+//! On x86-64 the membarrier back-end promises more, because it *interrupts* the other threads, and an interrupt never divides an
+//! instruction. Each instruction of the hot side therefore comes completely before or completely after the heavy fence, even if
+//! it reads and writes memory without a lock prefix. If it comes before, its store is visible after the fence; if it comes after,
+//! it sees everything written before the fence. The single-incrementer event count of `millstream-sync` depends on this.
 //!
 //! # Back-ends
-//! For each priority the process takes, once, the first back-end that works here:
+//! For each priority, the process once chooses the first back-end that works on this machine:
 //!
 //! | name | `light` | `heavy` | works where | priority |
 //! | --- | --- | --- | --- | --- |
-//! | `barrierd` | compiler fence | reads in the page of a daemon when every core has passed | the daemon [`barrierd`] runs | [`CHEAP`](Fence::CHEAP), second choice of quiet |
-//! | `global` | compiler fence | `membarrier(GLOBAL)`: waits until every core was interrupted, switched or idle | Linux ≥ 4.3 without `nohz_full` | [`QUIET`](Fence::QUIET) |
-//! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call | [`FAST`](Fence::FAST), then the others |
-//! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that nothing promises | x86-64 without `INVLPGB` and Hyper-V | fast, then the others |
+//! | `barrierd` | compiler fence | waits until a daemon's page shows that every core has passed a barrier | the daemon [`barrierd`] runs | [`CHEAP`](Fence::CHEAP); second choice for quiet |
+//! | `global` | compiler fence | `membarrier(GLOBAL)`: waits until every core was interrupted, has switched threads, or was idle | Linux ≥ 4.3 without `nohz_full` | [`QUIET`](Fence::QUIET) |
+//! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call | [`FAST`](Fence::FAST); fallback for the others |
+//! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that is not documented | x86-64 without `INVLPGB` and Hyper-V | fast; fallback for the others |
 //! | `symmetric` | `fence(SeqCst)` | `fence(SeqCst)` | everywhere | all |
 //!
 //! The environment variable `MILLSTREAM_FENCE`, read once, selects the named back-end for all priorities, if it works
@@ -71,12 +70,12 @@
 //!
 //! # Without the standard library
 //! Without the feature `std` the crate is `no_std` and knows no operating system: both sides are full fences, unless
-//! the program sets a heavy fence of its own, such as an interrupt to all processors. Then it has [`light`], [`heavy`],
-//! [`is_asymmetric`], [`Fence::FAST`] with its tickets, and [`set_heavy_fence`], all of which exist with `std`, too.
+//! the program sets a heavy fence of its own, such as an interrupt to all processors. The crate then consists of [`light`],
+//! [`heavy`], [`is_asymmetric`], [`Fence::FAST`] with its tickets, and [`set_heavy_fence`]. All of these also exist with `std`.
 //!
 //! # Source of the idea
-//! Linux's membarrier(2) by Mathieu Desnoyers, and Paul Khuong's use of it to move the cost of hazard pointers and
-//! epochs to the reclaiming side.
+//! The ideas are those of Linux's membarrier(2) by Mathieu Desnoyers, and of Paul Khuong's use of this call to move the cost of
+//! hazard pointers and epochs to the reclaiming side.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -1,8 +1,8 @@
 //! The system call membarrier(2): the kernel makes other cores pass a full fence.
 //!
-//! The expedited commands send an interrupt to each core that currently runs one of the threads they address. A thread
-//! that does not run needs none: the switch away from it passed a full fence, and so will the switch to it. The
-//! commands reach only processes that registered; for the private command that is the calling one.
+//! The expedited commands send an interrupt to each core that currently runs one of the threads they address. A thread that does
+//! not run needs no interrupt: the switch away from it was a full fence, and so will be the switch to it. The commands reach only
+//! processes that have registered. The private command reaches only the calling process.
 
 use std::io;
 
@@ -24,14 +24,14 @@ pub(crate) const PRIVATE: Command = Command {
     name: "PRIVATE_EXPEDITED",
 };
 
-/// The command that reaches the threads of every process that registered for it.
+/// The command that reaches the threads of every process that has registered for it.
 pub(crate) const GLOBAL: Command = Command {
     register: libc::MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED,
     issue: libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED,
     name: "GLOBAL_EXPEDITED",
 };
 
-/// An expedited command and the registration it needs.
+/// An expedited command, and the command that registers a process for it.
 pub(crate) struct Command {
     register: libc::c_int,
     issue: libc::c_int,
@@ -39,13 +39,13 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Checks that the kernel has both parts of the command.
+    /// Checks that the kernel has the command and its registration.
     pub(crate) fn probe(&self) -> Result<(), String> {
         let needed = self.register | self.issue;
         if offered()? & needed == needed { Ok(()) } else { Err(format!("the kernel has no membarrier({})", self.name)) }
     }
 
-    /// Registers this process: from now on the command reaches its threads. Registering again is harmless.
+    /// Registers this process, so that the command reaches its threads from now on. Registering again is harmless.
     pub(crate) fn register(&self) -> Result<(), String> {
         call(self.register).map(drop).map_err(|error| format!("membarrier(REGISTER_{}): {error}", self.name))
     }
@@ -56,14 +56,14 @@ impl Command {
     }
 }
 
-/// Probes, registers, and tries the command once.
+/// Checks that the kernel has the command, registers this process, and issues the command once as a test.
 pub(crate) fn prepare(command: &Command) -> Result<(), String> {
     command.probe()?;
     command.register()?;
     command.issue()
 }
 
-/// The commands that this kernel has, one bit each.
+/// Returns the commands that this kernel has, one bit for each.
 pub(crate) fn offered() -> Result<libc::c_int, String> {
     call(libc::MEMBARRIER_CMD_QUERY).map_err(|error| format!("no membarrier: {error}"))
 }

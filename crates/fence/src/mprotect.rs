@@ -1,13 +1,13 @@
-//! The trick from before membarrier(2): a process removes a right to a page, and the kernel must tell every core.
+//! A trick that is older than membarrier(2): if a process removes an access right to a page, the kernel must inform every core.
 //!
-//! A core that runs this process may have the page's rights in its translation buffer (TLB). On x86 no user instruction
-//! empties another core's TLB, so the kernel interrupts every core that runs the process (a *shootdown*) before
-//! mprotect(2) returns. The interrupt is the barrier.
+//! Each core that runs this process may have the page's access rights in its translation buffer (TLB). On x86, a core cannot
+//! empty the TLB of another core by an instruction, so the kernel interrupts every core that runs the process (a *shootdown*)
+//! before mprotect(2) returns. The interrupt is the barrier.
 //!
-//! This is not documented: it is how x86 kernels happen to work, and three cases are known where it does not hold.
-//! Other processors, such as AArch64, broadcast the invalidation without an interrupt, so this is x86 only. Newer AMD
-//! processors can broadcast it as well (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor
-//! invalidates; in both cases the back-end declines. It exists for kernels and sandboxes without membarrier(2).
+//! This is not documented. It is how x86 kernels happen to work, and three cases are known in which there is no interrupt. Other
+//! architectures, such as AArch64, broadcast the invalidation, so this back-end is for x86 only. Newer AMD processors can
+//! broadcast it as well (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor empties the TLBs. In both of
+//! these cases, the back-end refuses to work. It exists for kernels and sandboxes without membarrier(2).
 
 use crate::backend::{Backend, Tickets};
 
@@ -43,8 +43,8 @@ mod on_x86 {
 
     /// The page; null until `prepare` has made it.
     static PAGE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-    /// The id of the process whose thread works on the page, or 0. A child of fork may inherit its parent's id here,
-    /// without the thread that set it.
+    /// The id of the process that is using the page, or 0: a lock. A child of fork may inherit the id of its parent here, but it
+    /// does not have the thread that would unlock.
     static OWNER: AtomicI32 = AtomicI32::new(0);
     const PAGE_BYTES: usize = 4096;
 
@@ -68,7 +68,7 @@ mod on_x86 {
         let published = works.is_ok()
             && PAGE.compare_exchange(ptr::null_mut(), page.cast(), Ordering::Release, Ordering::Relaxed).is_ok();
         if !published {
-            // SAFETY: this thread made the page and did not publish it.
+            // SAFETY: this thread has made the page and has not published it.
             unsafe { libc::munmap(page, PAGE_BYTES) };
         }
         works
@@ -89,7 +89,7 @@ mod on_x86 {
         outcome.map_err(|error| format!("mprotect: {error}"))
     }
 
-    /// Causes the shootdown. Only one caller at a time may do so: a second would find the right removed already, and
+    /// Causes the shootdown. Only one caller at a time may do so: a second caller would find the right removed already, and would
     /// interrupt no core.
     fn shoot_down(page: *mut u8) -> io::Result<()> {
         fence(Ordering::SeqCst);
@@ -108,7 +108,7 @@ mod on_x86 {
         if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Whether bit 3 of EBX of leaf 0x8000_0008 is set: AMD's `INVLPGB`.
+    /// Returns whether the processor has AMD's `INVLPGB`: bit 3 of EBX in leaf 0x8000_0008.
     fn invalidates_by_broadcast() -> bool {
         const LEAF: u32 = 0x8000_0008;
         let CpuidResult { eax: highest, .. } = cpuid(0x8000_0000);

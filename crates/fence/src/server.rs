@@ -1,4 +1,4 @@
-//! The thread that issues fences which take milliseconds, for all ticket holders.
+//! The thread that passes quiet fences, which take milliseconds, for all tickets.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,9 +8,9 @@ use std::time::Instant;
 use crate::fence::Fence;
 use crate::grace;
 
-/// The largest fence number that a ticket holder waits for.
+/// The largest fence number that has been requested.
 static WANTED: Mutex<u64> = Mutex::new(0);
-/// Signals that WANTED has grown.
+/// Signals that `WANTED` has grown.
 static REQUESTED: Condvar = Condvar::new();
 /// Signals that a fence has ended.
 static SERVED: Condvar = Condvar::new();
@@ -19,7 +19,8 @@ static SERVED: Condvar = Condvar::new();
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 const NOT_YET: u8 = 0;
 const ALIVE: u8 = 1;
-/// This is a child of fork, which has only the thread that forked; or no thread could be started; or its fence failed.
+/// There is no thread: this process is a child of fork, which has only the thread that forked, or the thread could not be
+/// started, or its fence was refused.
 const GONE: u8 = 2;
 
 /// Requests a fence with this number.
@@ -36,12 +37,12 @@ pub(crate) fn request(number: u64) {
     }
 }
 
-/// Whether requests are served. If not, the ticket's holder must issue a fence.
+/// Returns whether the thread exists and serves requests. If not, the ticket's holder must pass a fence itself.
 pub(crate) fn is_alive() -> bool {
     STATE.load(Ordering::Relaxed) == ALIVE
 }
 
-/// Sleeps until a fence with this number has ended or the deadline is past; may end early.
+/// Sleeps until a fence with this number has ended or the deadline has passed. May return early.
 pub(crate) fn wait(number: u64, deadline: Option<Instant>) {
     let wanted = lock();
     if grace::has_ended(number) || !is_alive() {
@@ -59,9 +60,9 @@ fn start() {
     extern "C" fn in_the_child() {
         STATE.store(GONE, Ordering::Relaxed);
     }
-    // The handler is registered before the lock below is taken: a child that is forked while another thread holds the
-    // lock must not wait for it. Registering it twice is harmless.
-    // SAFETY: the handler only stores to an atomic, which is allowed in a child of fork.
+    // The handler is registered before any thread locks `WANTED`: a child that is forked while another thread holds the lock must
+    // not wait for it. Registering the handler twice is harmless. SAFETY: the handler only stores to an atomic, which is allowed
+    // in a child of fork.
     let refused = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) } != 0;
     STARTED.get_or_init(|| {
         let thread = thread::Builder::new().name("millstream-fence".to_owned());
@@ -70,13 +71,13 @@ fn start() {
     });
 }
 
-/// Marks the thread as gone when dropped, which happens when fences are refused.
+/// Marks the thread as gone when dropped, that is, when the thread ends because its fence was refused.
 struct Gone;
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        // A ticket holder that read the old state did so under this lock and sleeps by now, so the notification wakes
-        // it.
+        // A ticket holder reads the state under this lock and sleeps atomically, so a holder that has read the old state sleeps
+        // by now, and the notification wakes it.
         let _wanted = lock();
         STATE.store(GONE, Ordering::Relaxed);
         SERVED.notify_all();
@@ -84,12 +85,12 @@ impl Drop for Gone {
 }
 
 fn serve() {
-    // This is dropped last, when the lock below is free.
+    // Declared first, so that it is dropped last, when the lock below has been released.
     let _gone = Gone;
     let mut wanted = lock();
     loop {
         if grace::has_ended(*wanted) {
-            // A thread without a ticket may have passed this fence: threads that sleep for it have not been told.
+            // The fence may have been passed by a caller of `heavy`, which notifies no sleeping thread, so this thread does.
             SERVED.notify_all();
             wanted = REQUESTED.wait(wanted).unwrap_or_else(PoisonError::into_inner);
             continue;
@@ -103,7 +104,7 @@ fn serve() {
     }
 }
 
-/// Locks, and ignores poison: a number is never half-written.
+/// Locks, and ignores poisoning: a panic cannot leave the number in an invalid state.
 fn lock() -> MutexGuard<'static, u64> {
     WANTED.lock().unwrap_or_else(PoisonError::into_inner)
 }

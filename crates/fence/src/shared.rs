@@ -1,9 +1,9 @@
 //! Light and heavy fences between processes that share memory.
 //!
-//! The private command of [`heavy`](crate::heavy) does not reach other processes. Here every process whose threads run
-//! the hot side calls [`register`], tells the others through the shared memory whether it succeeded, and uses
-//! [`light`]; the cold side calls [`heavy()`] if the hot side is registered. If it is not, its `light` is a full fence,
-//! and a full fence suffices for the cold side.
+//! The command of [`heavy`](crate::heavy) does not reach other processes. The functions of this module do. Every process whose
+//! threads run the hot side calls [`register`], writes to the shared memory whether that succeeded, and uses [`light`]. If it
+//! succeeded, the cold side calls [`heavy()`]. If not, `light` is a full fence in that process, and the cold side needs only a
+//! full fence of its own.
 //!
 //! ```
 //! use millstream_fence::shared;
@@ -42,18 +42,18 @@ impl std::fmt::Display for Unavailable {
 
 impl std::error::Error for Unavailable {}
 
-/// Lets the heavy fences of all processes reach the threads of this one, from now until it ends.
+/// Registers this process: from now until it ends, the heavy fences of all processes reach its threads.
 ///
-/// Costs a few system calls, and from then on an interrupt whenever a process on the machine issues a [`heavy`] fence
-/// while this one runs. A child of `fork` should call it again.
+/// The call takes a few system calls. From then on, this process is interrupted whenever it runs while any process on the machine
+/// passes a [`heavy`] fence. A child of `fork` should call this function again.
 ///
 /// # Errors
-/// If the kernel lacks the command (Linux < 4.16), a sandbox forbids it, or `MILLSTREAM_FENCE=symmetric` turned it off.
-/// Then [`light`] stays a full fence.
+/// Returns an error if the kernel lacks the command (Linux < 4.16), a sandbox forbids it, or `MILLSTREAM_FENCE=symmetric`
+/// disables it. [`light`] then remains a full fence.
 pub fn register() -> Result<(), Unavailable> {
     available()?;
     GLOBAL.register().map_err(|reason| Unavailable { reason })?;
-    // Relaxed: a thread that still reads `false` makes a full fence, which always suffices.
+    // Relaxed: a thread that still reads `false` passes a full fence, which is always sufficient.
     REGISTERED.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -75,14 +75,14 @@ pub fn light() {
     }
 }
 
-/// The cold side's fence between processes: it reaches every thread of each registered process, and is a full fence for
-/// the caller in any case. The caller's process need not be registered.
+/// The cold side's fence between processes. It reaches every thread of each registered process. For the caller itself, it is
+/// always a full fence. The caller's process need not be registered.
 ///
 /// Blocks for as long as the kernel takes, some 10 µs.
 ///
 /// # Errors
-/// If the kernel or a sandbox does not let this thread issue it now, although it may have allowed it before. Then only
-/// the caller passed a fence.
+/// Returns an error if the kernel or a sandbox refuses the fence to this thread, which may happen even if it was allowed before.
+/// Only the caller has then passed a fence.
 pub fn heavy() -> Result<(), Unavailable> {
     fence(Ordering::SeqCst);
     available()?;
@@ -90,8 +90,8 @@ pub fn heavy() -> Result<(), Unavailable> {
     call(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED).map(drop).map_err(refused)
 }
 
-/// Whether the kernel has the command and the environment has not turned it off, determined once. Whether the call is
-/// allowed is decided by each call.
+/// Returns an error if the kernel lacks the command or the environment has disabled it. This is determined once. Each call finds
+/// out on its own whether a sandbox allows the command.
 fn available() -> Result<(), Unavailable> {
     static AVAILABLE: OnceLock<Result<(), Unavailable>> = OnceLock::new();
     let probe = || {

@@ -1,21 +1,21 @@
-//! Fences that stand in for one that no longer works: the kernel refuses it since a sandbox was entered, or its daemon
-//! has ended.
+//! Fences that replace one that no longer works, because the process has entered a sandbox in which the kernel refuses it, or
+//! because its daemon has ended.
 
 use crate::backend::Backend;
 use crate::{global, membarrier, mprotect};
 
-/// The candidates, best first. Light fences are free already, so a stand-in must allow that.
+/// The candidates, best first. Light fences are already free in this process, so only asymmetric back-ends can be stand-ins.
 static STAND_INS: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &global::BACKEND];
 
-/// The first stand-in that works here, made ready.
+/// Returns the first stand-in that works here, after preparing it.
 pub(crate) fn first() -> Option<&'static Backend> {
     STAND_INS.into_iter().find(|backend| (backend.prepare)().is_ok())
 }
 
-/// Passes the back-end's fence or, if it is refused, another one.
+/// Passes the back-end's fence. If the kernel refuses it, passes a stand-in's fence.
 ///
 /// # Errors
-/// The reason why the back-end's fence was refused, if all are. Then no fence was passed.
+/// If all fences are refused, returns the reason why the back-end's own fence was. No fence was passed then.
 pub(crate) fn pass(backend: &Backend) -> Result<(), String> {
     (backend.heavy)().or_else(|refused| {
         let mut others = STAND_INS.into_iter().filter(|other| other.name != backend.name);

@@ -1,4 +1,4 @@
-//! A future fence, for callers that go on working meanwhile.
+//! Tickets: future fences, for callers that continue to work until the fence has been passed.
 
 use std::time::{Duration, Instant};
 
@@ -7,11 +7,11 @@ use crate::barrierd::backend::Mark;
 use crate::fence::Fence;
 use crate::{choice, grace, server};
 
-/// Time to wait before retrying a fence that was refused.
+/// The time before a refused fence is tried again.
 const REFUSED: Duration = Duration::from_millis(1);
 
-/// Stands for a heavy fence that begins after the ticket was drawn. Every heavy fence serves all tickets of the process
-/// drawn before it began, whichever thread issues it.
+/// A ticket for a heavy fence that begins after the ticket was drawn. Any heavy fence of the process, of any thread, serves all
+/// tickets that were drawn before it began.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -32,7 +32,7 @@ const REFUSED: Duration = Duration::from_millis(1);
 pub struct Ticket {
     fence: Fence,
     number: u64,
-    /// The moment in `barrierd`'s virtual time, if its page serves the ticket.
+    /// The moment of the drawing in `barrierd`'s virtual time, if its page serves the ticket.
     mark: Option<Mark>,
 }
 
@@ -46,15 +46,15 @@ impl Ticket {
         Ticket { fence, number, mark: (tickets == Tickets::ByPage).then(Mark::draw) }
     }
 
-    /// Whether the fence has been passed. If so, it was a [`heavy`](Fence::heavy) fence for the caller, too.
+    /// Returns whether the fence has been passed. If so, it also counts as a [`heavy`](Fence::heavy) fence of the caller.
     ///
-    /// Never waits for another thread. Where the fence takes microseconds, this issues it unless another thread's fence
-    /// has served the ticket already; otherwise this is a load, or three for each core with the page of `barrierd`. If
-    /// the daemon has ended, this finds out after 20 ms, and issues a fence of another kind. Where the kernel refuses
-    /// every kind of fence (see [`Refused`](crate::Refused)), the ticket is not done.
+    /// Never waits for another thread. If the fence takes microseconds, and no other fence has served the ticket yet, this call
+    /// passes the fence. If the fence takes longer, this call is only a load, or three loads for each core with the page of
+    /// `barrierd`. If the daemon has ended, a call notices this 20 ms after the drawing, and passes a fence of another kind. If
+    /// the kernel refuses every kind of fence (see [`Refused`](crate::Refused)), the ticket is not done.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        // With full fences on the light side, the full fence that drew the ticket was the heavy fence.
+        // If light fences are full fences, the full fence in the drawing of the ticket was the heavy fence.
         if !self.fence.choice().backend.asymmetric || grace::has_ended(self.number) {
             return true;
         }
@@ -62,7 +62,8 @@ impl Ticket {
             Some(mark) => mark.is_done(),
             None if self.fence.choice().backend.tickets == Tickets::AtOnce => self.fence.try_heavy().is_ok(),
             None if !server::is_alive() => {
-                // This is a child of fork, or no thread can be started: a fence that takes microseconds serves as well.
+                // There is no serving thread: this is a child of fork, or no thread can be started. A fast fence serves the
+                // ticket as well.
                 grace::issue(choice::fast().backend).is_ok()
             }
             None => false,
@@ -71,10 +72,10 @@ impl Ticket {
 
     /// Waits until the fence has been passed.
     ///
-    /// Blocks as long as the fence takes.
+    /// Blocks for as long as the fence takes.
     ///
     /// # Panics
-    /// Like [`Fence::heavy`].
+    /// Panics like [`Fence::heavy`].
     pub fn wait(&self) {
         while !self.is_done() {
             if !self.comes_by_itself() {
@@ -84,9 +85,9 @@ impl Ticket {
         }
     }
 
-    /// Waits until the fence has been passed or `deadline` has; returns whether the fence was passed.
+    /// Waits until the fence has been passed, at most until `deadline`. Returns whether the fence has been passed.
     ///
-    /// Blocks until then. A fence that takes microseconds is issued even if the deadline is past.
+    /// Blocks meanwhile. A fence that takes microseconds is passed even if the deadline is over.
     #[must_use]
     pub fn wait_until(&self, deadline: Instant) -> bool {
         while !self.is_done() {
@@ -102,7 +103,7 @@ impl Ticket {
         true
     }
 
-    /// Whether the fence will be passed without a call to `is_done`.
+    /// Returns whether the fence will be passed even if this thread does not call `is_done`.
     fn comes_by_itself(&self) -> bool {
         match self.mark {
             Some(_) => Mark::comes_by_itself(),

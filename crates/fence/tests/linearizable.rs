@@ -1,6 +1,6 @@
-//! A lock biased towards one thread, made of only a pair of fences, and recorded: no two threads are inside at once.
-//! The twin with two light fences must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer; with
-//! `MILLSTREAM_PICTURES=folder` the counter-examples are drawn there.
+//! Records a lock that is biased towards one thread and consists only of a pair of fences, and checks that no two threads are
+//! inside at once. A variant with two light fences must fail the same check. `MILLSTREAM_STRESS=n` makes the runs n times longer.
+//! With `MILLSTREAM_PICTURES=folder`, the counter-examples are drawn in this folder.
 
 #[path = "support/again.rs"]
 mod again;
@@ -22,8 +22,8 @@ use millstream_history::{History, Kind, Op, Options, Verdict, check};
 use millstream_recorder::{Preemption, Recorder};
 use millstream_verify_random::stress;
 
-/// The owner stores "I am in" and checks whether the lock is closed; others close it and check whether the owner is in.
-/// If their fences are a pair, one of the two sees the other.
+/// The owner stores that it is inside, and then checks whether the lock is closed. Another thread closes the lock, and then
+/// checks whether the owner is inside. If their fences are a pair, at least one of the two sees the other's store.
 struct Biased<L, H> {
     busy: AtomicBool,
     closed: AtomicBool,
@@ -70,12 +70,13 @@ impl<L: Fn(), H: Fn()> Biased<L, H> {
     }
 }
 
-/// Stays inside long enough that two threads inside at once are recorded as such, however much their clocks differ.
+/// Stays inside for so long that, if two threads are inside at once, the recording shows it in spite of any difference of their
+/// clocks.
 fn inside(round: u64) {
     (0..10 + round % 20).for_each(|_| std::hint::spin_loop());
 }
 
-/// The owner enters until `others` threads have closed the lock `closes` times each.
+/// Records a run: the owner enters again and again until each of `others` threads has closed the lock `closes` times.
 fn lockings(others: u64, closes: u64, light: impl Fn() + Sync, heavy: impl Fn() + Sync) -> History {
     let lock =
         Biased { busy: AtomicBool::new(false), closed: AtomicBool::new(false), others: Mutex::new(()), light, heavy };
@@ -158,10 +159,10 @@ fn a_pair_of_fences_excludes_where_membarrier_is_forbidden() {
     assert_excludes(3, CLOSES / 3 * stress(), light, heavy);
 }
 
-/// The test gives up after this number of runs and [`PATIENCE`].
+/// The test fails after this number of runs, but not before [`PATIENCE`] has passed.
 const MAX_RUNS: u32 = 200;
-/// The minimum time before the test gives up: where other processes use the processors as well, two threads seldom run
-/// at once.
+/// The minimum time before the test fails: if other processes use the processors as well, two threads seldom run at the same
+/// time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]

@@ -1,4 +1,5 @@
-//! Two threads write one word each and read the other's: with a light and a heavy fence, they never both miss.
+//! Two threads each write one word and then read the other's word. With a light and a heavy fence in between, they never both
+//! miss the other's write.
 
 mod support;
 
@@ -130,7 +131,8 @@ fn a_heavy_fence_that_is_forbidden_later_is_replaced_by_another() {
     }
     heavy();
     println!("{}", Fence::FAST.describe());
-    // The race's hot side runs in a thread that this one starts, and needs none of the forbidden calls.
+    // The sandbox applies to this thread and to the threads that it starts. The hot side of the race is one of them, but needs
+    // none of the forbidden calls.
     let tried = std::thread::spawn(|| {
         forbid_membarrier().unwrap();
         let passed = Fence::FAST.try_heavy();

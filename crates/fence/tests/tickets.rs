@@ -1,4 +1,4 @@
-//! A ticket is done once a fence that began after it was drawn has ended, and not before.
+//! A ticket is done when a fence that began after the drawing has ended, and not before.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -9,7 +9,7 @@ use millstream_fence::{Fence, heavy, light};
 /// Longer than any operation here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Tries until it happens; other tests' fences, which serve every ticket, may prevent it at times.
+/// Tries until `is_so` returns `true`. The fences of other tests serve every ticket, so single tries may fail.
 fn happens(mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
@@ -20,7 +20,7 @@ fn happens(mut is_so: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether quiet fences take a grace period here, so that a wait is observable.
+/// Returns whether quiet fences take a grace period here, so that a wait can be observed.
 fn quiet_is_slow() -> bool {
     Fence::QUIET.describe().starts_with("global: ")
 }
@@ -85,8 +85,8 @@ fn many_threads_wait_for_one_fence() {
     });
 }
 
-/// The thread that serves quiet tickets takes longer to wake than a fast fence takes. It then finds no fence to issue,
-/// but must tell threads that have gone to sleep meanwhile.
+/// A fast fence takes less time than the thread that serves quiet tickets takes to wake up. This thread then need not pass a
+/// fence, but must notify the threads that have gone to sleep meanwhile.
 #[test]
 fn a_sleeper_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
     if !quiet_is_slow() {
@@ -108,7 +108,7 @@ fn a_sleeper_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
     });
 }
 
-/// Stops the thread when dropped, even if the test fails.
+/// Stops the test's other thread when dropped, even if the test fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {

@@ -1,6 +1,6 @@
 //! An assembler for the kernel's BPF machine: no compiler is needed, neither at build time nor at run time.
 
-/// A register. `R1` to `R5` are arguments, and calls clobber them; `R0` is the result, `R10` the frame pointer.
+/// A register. `R1` to `R5` are the arguments of calls, which clobber them. `R0` is the result, and `R10` is the frame pointer.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 pub(super) enum Register {
@@ -26,7 +26,7 @@ pub(super) enum Is {
     AtLeast = 0x30,
 }
 
-/// A function of the kernel, by its number.
+/// A function of the kernel that programs may call, by its number.
 #[derive(Debug, Clone, Copy)]
 #[repr(i32)]
 pub(super) enum Helper {
@@ -39,7 +39,7 @@ pub(super) enum Helper {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Label(usize);
 
-/// One instruction as the kernel reads it.
+/// One instruction, in the kernel's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(super) struct Instruction {
@@ -56,7 +56,7 @@ const FROM_REGISTER: u8 = 0x08;
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     code: Vec<Instruction>,
-    /// The position of each label, once placed.
+    /// The position of each label, once it has been placed.
     labels: Vec<Option<usize>>,
     /// The jumps, each with its label.
     jumps: Vec<(usize, Label)>,
@@ -122,13 +122,13 @@ impl Assembler {
         self.push(0x7a, base, 0, small(offset), value);
     }
 
-    /// Exchanges `register` with `base[offset]`, 64 bits. A full barrier: the kernel orders value-returning
-    /// read-modify-write instructions fully on every architecture.
+    /// Exchanges `register` with `base[offset]`, 64 bits. This is a full barrier: on every architecture, the kernel makes a
+    /// read-modify-write instruction that returns a value a full barrier.
     pub(super) fn exchange(&mut self, base: Register, offset: usize, register: Register) {
         self.push(0xdb, base, register as u8, small(offset), 0xe1);
     }
 
-    /// `base[offset] += register`, and `register` becomes the previous value, 64 bits. A full barrier, too.
+    /// `base[offset] += register`, and `register` becomes the previous value, 64 bits. This is a full barrier as well.
     pub(super) fn fetch_add(&mut self, base: Register, offset: usize, register: Register) {
         self.push(0xdb, base, register as u8, small(offset), 0x01);
     }
@@ -138,13 +138,13 @@ impl Assembler {
         self.push(0x85, Register::R0, 0, 0, helper as i32);
     }
 
-    /// `to` = the map of this descriptor, for a call.
+    /// `to` = the map with this descriptor, as an argument for a call.
     pub(super) fn map(&mut self, to: Register, descriptor: i32) {
         self.push(0x18, to, 1, 0, descriptor);
         self.push(0, Register::R0, 0, 0, 0);
     }
 
-    /// `to` = the address of the only entry of an array map, plus `offset` bytes.
+    /// `to` = the address of the only entry of an array map + `offset` bytes.
     pub(super) fn map_value(&mut self, to: Register, descriptor: i32, offset: usize) {
         self.push(0x18, to, 2, 0, descriptor);
         self.push(0, Register::R0, 0, 0, offset as i32);
@@ -155,13 +155,13 @@ impl Assembler {
         self.push(0x95, Register::R0, 0, 0, 0);
     }
 
-    /// A label that is not placed yet.
+    /// Returns a new label, which is not placed yet.
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// Places a label here.
+    /// Places a label at the current position.
     pub(super) fn place(&mut self, label: Label) {
         self.labels[label.0] = Some(self.code.len());
     }
@@ -172,19 +172,19 @@ impl Assembler {
         self.push(0x05, Register::R0, 0, 0, 0);
     }
 
-    /// Jumps to the label if the comparison of `left` with `right` holds.
+    /// Jumps to the label if the comparison of `left` with `right` is true.
     pub(super) fn jump_if(&mut self, left: Register, is: Is, right: Register, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(0x05 | is as u8 | FROM_REGISTER, left, right as u8, 0, 0);
     }
 
-    /// Jumps to the label if the comparison of `left` with `value` holds.
+    /// Jumps to the label if the comparison of `left` with `value` is true.
     pub(super) fn jump_if_value(&mut self, left: Register, is: Is, value: i32, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(0x05 | is as u8, left, 0, 0, value);
     }
 
-    /// The program, with its jumps resolved.
+    /// Returns the program, with its jumps resolved.
     pub(super) fn finish(mut self) -> Vec<Instruction> {
         for (at, label) in self.jumps {
             let target = self.labels[label.0].expect("a label that is jumped to is placed");

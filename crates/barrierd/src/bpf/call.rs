@@ -16,7 +16,7 @@ const MAP_RINGBUF: u32 = 27;
 const MAPPABLE: u32 = 1 << 10;
 const PROGRAM_ON_RAW_TRACEPOINT: u32 = 17;
 const LICENSE: &std::ffi::CStr = c"Dual MIT/GPL";
-/// The verifier's log of a program of a hundred instructions is a few KiB.
+/// The size of the buffer for the verifier's log, which is a few KiB for a program of a hundred instructions.
 const LOG_BYTES: usize = 256 << 10;
 
 /// The kernel's refusal of a BPF request.
@@ -24,7 +24,7 @@ const LOG_BYTES: usize = 256 << 10;
 pub(crate) struct BpfError {
     what: String,
     error: io::Error,
-    /// The verifier's log, if it refused a program.
+    /// The verifier's log, if the verifier refused a program.
     log: String,
 }
 
@@ -54,7 +54,7 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> BpfError {
 /// # Safety
 /// The attributes must fit the command, and their pointers must be valid for the call.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_int> {
-    // SAFETY: the caller promises attributes that fit the command; the size passed is theirs.
+    // SAFETY: the caller promises attributes that fit the command, and the call receives their size.
     let outcome = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size_of::<T>()) };
     if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(outcome as libc::c_int) }
 }
@@ -75,7 +75,7 @@ struct MapAttributes {
     flags: u32,
 }
 
-/// A mappable array with one entry of `bytes` bytes.
+/// Creates an array with one entry of `bytes` bytes, which can be mapped.
 pub(super) fn array(bytes: usize) -> Result<OwnedFd, BpfError> {
     let mut attributes =
         MapAttributes { kind: MAP_ARRAY, key_bytes: 4, value_bytes: bytes as u32, entries: 1, flags: MAPPABLE };
@@ -83,7 +83,7 @@ pub(super) fn array(bytes: usize) -> Result<OwnedFd, BpfError> {
     unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("an array that can be mapped (Linux 5.5)"))
 }
 
-/// A ring buffer of `bytes` bytes: a power of two and whole pages.
+/// Creates a ring buffer of `bytes` bytes. The size must be a power of two and a multiple of the page size.
 pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
     let mut attributes =
         MapAttributes { kind: MAP_RINGBUF, key_bytes: 0, value_bytes: 0, entries: bytes as u32, flags: 0 };
@@ -91,11 +91,11 @@ pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
     unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("a ring buffer (Linux 5.8)"))
 }
 
-/// Takes away the permission of all processes to write to the map, by a system call or through a mapping; programs in
-/// the kernel keep theirs. A process with the descriptor can only read.
+/// Freezes a map: from now on, no process can write to it, neither by a system call nor through a mapping. Programs in the kernel
+/// still can. A process with the descriptor can only read.
 ///
-/// (A descriptor opened for reading would suffice if it could be mapped; but the kernel treats such a mapping as a
-/// private one, which BPF maps refuse.)
+/// (A descriptor that is open for reading only would be enough if it could be mapped. But the kernel treats a mapping of such a
+/// descriptor as private, and BPF maps refuse private mappings.)
 pub(super) fn freeze(map: BorrowedFd<'_>) -> Result<(), BpfError> {
     let mut attributes = map.as_raw_fd() as u32;
     // SAFETY: the attributes are those of MAP_FREEZE, and contain no pointer.
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_refused_program_has_the_verifiers_log() {
-        // Returns a register that was never set.
+        // This program returns a register that was never set.
         let mut assembler = Assembler::default();
         assembler.copy(Register::R0, Register::R7);
         assembler.exit();

@@ -1,4 +1,4 @@
-//! The daemon's instructions to the program: a map that only the daemon has.
+//! The daemon's instructions to the program, in a map that only the daemon has.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,18 +10,18 @@ use crate::memory::Words;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Bell {
-    /// Never: no client waits.
+    /// Never, because no client waits.
     Off = 0,
-    /// When no processor is wanted any more, except idle processors.
+    /// When all wanted processors have passed, except for those that are idle.
     ForAll = 1,
-    /// For each wanted processor that passes.
+    /// At the passing of each wanted processor.
     ForEach = 2,
 }
 
-/// The words of an entry of the map: as many bytes as an entry of the times has, so that one offset finds both.
+/// The number of words in an entry of the map. It has the same size as an entry of the times, so that both have the same offset.
 pub(super) const ENTRY_WORDS: usize = 8;
 
-/// The map: an entry with the bell, and for each processor an entry with the virtual time that the processor must
+/// The map. The first entry has the bell. Each processor then has an entry with its *wanted* time: the virtual time that it must
 /// exceed for a waiting request, or 0.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -42,7 +42,7 @@ impl Control {
         self.words.get(0).store(bell as u64, Ordering::Relaxed);
     }
 
-    /// Sets the virtual time that this processor is wanted to exceed; 0 if it is not wanted.
+    /// Sets the virtual time that this processor must exceed; 0 if no request waits for it.
     pub(crate) fn set_wanted(&self, cpu: usize, virtual_time: u64) {
         self.wanted(cpu).store(virtual_time, Ordering::Relaxed);
     }

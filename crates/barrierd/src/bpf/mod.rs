@@ -16,11 +16,11 @@ pub(crate) use control::{Bell, Control};
 use program::Kind;
 pub(crate) use ring::Ring;
 
-/// Fires when a processor goes idle, and when it leaves idleness.
+/// A tracepoint that fires when a processor goes idle, and when it leaves idleness.
 const IDLE: &str = "cpu_idle";
-/// Fires when a processor switches to another thread.
+/// A tracepoint that fires when a processor switches to another thread.
 const SWITCH: &str = "sched_switch";
-/// Fire when a processor is interrupted; a machine may lack some of them.
+/// Tracepoints that fire when a processor is interrupted. A machine may lack some of them.
 const INTERRUPTS: [&str; 7] = [
     "local_timer_entry",
     "reschedule_entry",
@@ -30,25 +30,26 @@ const INTERRUPTS: [&str; 7] = [
     "ipi_entry",
     "irq_handler_entry",
 ];
-/// Fire inside an interrupt, so they are needed only where those above do not fire often enough.
+/// Tracepoints that fire inside an interrupt. They are needed only if those of `INTERRUPTS` do not fire often enough.
 const IN_INTERRUPTS: [&str; 2] = ["hrtimer_expire_entry", "softirq_entry"];
 
-/// The loaded program on its events: it runs until this is dropped, or the process ends.
+/// The program, loaded and attached to its tracepoints. It runs until this value is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Bpf {
-    /// Closing them detaches the program.
+    /// The attachments. Closing them detaches the program.
     _links: Vec<OwnedFd>,
     times: OwnedFd,
     /// The daemon's instructions to the program.
     pub(crate) control: Control,
-    /// Rings when the processors that the daemon waits for have passed.
+    /// The bell, which rings when the processors that the daemon waits for have passed.
     pub(crate) ring: Ring,
     /// The program's tracepoints, as text for a person.
     pub(crate) about: String,
 }
 
 impl Bpf {
-    /// Loads the program and attaches it to these tracepoints; if none are named, to those that prove best in a trial.
+    /// Loads the program and attaches it to these tracepoints. If none are given, attaches it to those that are found best in a
+    /// trial.
     pub(crate) fn start(cpus: usize, tracepoints: &[String]) -> Result<Bpf, BpfError> {
         let times = call::array(times_bytes(cpus))?;
         call::freeze(times.as_fd())?;
@@ -74,7 +75,7 @@ impl Bpf {
             return Ok(Bpf { _links: links, times, control, ring, about: tracepoints.join(", ") });
         };
         let mut about = vec![about];
-        // Without them the daemon works, more slowly.
+        // If these tracepoints are missing, the daemon still works, but more slowly.
         for name in [SWITCH, IDLE] {
             match attach(name) {
                 Ok(link) => {
@@ -87,7 +88,7 @@ impl Bpf {
         Ok(Bpf { _links: links, times, control, ring, about: about.join(", ") })
     }
 
-    /// The times, which no process can write.
+    /// Returns the map of the times, to which no process can write.
     pub(crate) fn times(&self) -> BorrowedFd<'_> {
         self.times.as_fd()
     }

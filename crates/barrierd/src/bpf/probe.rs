@@ -1,7 +1,7 @@
-//! Finds the tracepoints that fire often enough, in a trial of all of them while every processor is busy.
+//! Finds the tracepoints that fire often enough. In a trial, all of them are counted while every processor is busy.
 //!
-//! Idle processors need no event, since the daemon knows that they are idle. The time that matters is the longest that
-//! a busy processor goes without an event.
+//! Idle processors need no event, because the daemon knows that they are idle. What matters is the longest time without an event
+//! on a busy processor.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +16,11 @@ use crate::processors;
 
 /// The duration of the trial.
 const TRIAL: Duration = Duration::from_millis(120);
-/// The minimum rate of interrupts, per second, on the processor with the fewest: half of the slowest tick that Linux
-/// can be built with.
+/// The minimum rate of events per second on the processor with the fewest events: half of the slowest tick with which Linux can
+/// be built.
 const OFTEN_HZ: f64 = 50.0;
 
-/// The tracepoints to use, and their rates as text for a person.
+/// Returns the tracepoints to use, and their rates as text for a person.
 pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), BpfError> {
     let candidates: Vec<&str> = INTERRUPTS.into_iter().chain(IN_INTERRUPTS).collect();
     let words = call::array(candidates.len() * cpus * size_of::<u64>())?;
@@ -40,7 +40,7 @@ pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), B
 
     let busy = processors::allowed(cpus);
     let on = |place: usize, cpu: usize| counts.get(place * cpus + cpu).load(Ordering::Relaxed);
-    // The rate of these candidates' events on the processor with the fewest events.
+    // For a range of candidates: the rate of their events on the processor with the fewest events.
     let fewest = |from: usize, to: usize| {
         let sums = busy.iter().map(|cpu| (from..to).map(|place| on(place, *cpu)).sum::<u64>());
         sums.min().unwrap_or(0) as f64 / seconds
@@ -54,7 +54,8 @@ pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), B
     Ok((names, about))
 }
 
-/// Keeps every allowed processor busy, at a priority below all other threads; returns the seconds that it took.
+/// Keeps every allowed processor busy during the trial, at a lower priority than all other threads. Returns the duration of the
+/// trial in seconds.
 fn keep_busy() -> f64 {
     let over = AtomicBool::new(false);
     let start = Instant::now();
@@ -63,10 +64,11 @@ fn keep_busy() -> f64 {
     thread::scope(|scope| {
         for cpu in cpus {
             let (over, started) = (&over, started.clone());
-            // If a thread can't be started, its processor stays as it is.
+            // If a thread can't be started, its processor is not kept busy.
             let _ = thread::Builder::new().spawn_scoped(scope, move || {
                 processors::stay_on(cpu);
-                // The message is sent before the thread yields to all others, one of which may be waiting for it.
+                // The message is sent before the thread lowers its priority, because another thread may be waiting for the
+                // message.
                 let _ = started.send(processors::thread_number());
                 drop(started);
                 processors::only_when_idle();
@@ -78,7 +80,8 @@ fn keep_busy() -> f64 {
         drop(started);
         let threads: Vec<i32> = numbers.iter().collect();
         thread::sleep(TRIAL);
-        // At their low priority, beside other busy threads, they would take seconds to see that the trial is over.
+        // Raise the threads' priority again: if other threads are busy, they would otherwise take seconds to see that the trial
+        // is over.
         threads.iter().for_each(|thread| processors::as_usual(*thread));
         over.store(true, Ordering::Relaxed);
     });

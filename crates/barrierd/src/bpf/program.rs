@@ -1,4 +1,4 @@
-//! The program that runs on a processor when an event fires there.
+//! The program that runs on a processor at each event there.
 
 use std::mem::offset_of;
 use std::os::fd::RawFd;
@@ -9,27 +9,27 @@ use super::assembler::Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use super::assembler::{Assembler, Helper, Instruction, Is, Label};
 use super::control::{Bell, ENTRY_WORDS};
 
-/// The meaning of an event for its processor.
+/// What an event says about its processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The processor is in the kernel.
     Passes,
-    /// The processor goes idle or leaves idleness, by the first argument of the tracepoint `cpu_idle`.
+    /// The processor goes idle or leaves idleness; the first argument of the tracepoint `cpu_idle` says which.
     Idles,
 }
 
 /// The state that `cpu_idle` reports when a processor leaves idleness: all ones, in 32 bits.
 const LEAVES: i32 = -1;
 const WAKE_NOW: i32 = 2;
-/// log2 of an entry's size.
+/// The binary logarithm of an entry's size.
 const ENTRY_BITS: u32 = size_of::<TimesCpu>().trailing_zeros();
-/// The bytes of the control map before its entries.
+/// The offset in the control map at which the entries of the processors begin.
 const CONTROL_HEAD: usize = ENTRY_WORDS * size_of::<u64>();
 const _: () = assert!(size_of::<TimesCpu>() == CONTROL_HEAD && CONTROL_HEAD == 1 << ENTRY_BITS);
-/// The place of the state that `cpu_idle` reported, in bytes below the frame pointer.
+/// The position of the state that `cpu_idle` has reported, in bytes below the frame pointer.
 const STATE: i16 = 16;
 
-/// The maps that the program works on.
+/// The maps that the program uses.
 #[derive(Debug)]
 pub(super) struct Maps {
     pub(super) times: RawFd,
@@ -37,9 +37,9 @@ pub(super) struct Maps {
     pub(super) ring: RawFd,
 }
 
-/// The program for events of this kind, for `cpus` processors.
+/// Returns the program for events of this kind, for `cpus` processors.
 ///
-/// In short, on the processor that the event fires on:
+/// In short, the program does the following on the processor of the event:
 ///
 /// ```text
 /// idle = 0
@@ -52,16 +52,16 @@ pub(super) struct Maps {
 /// if 0 < wanted < v, and no other processor that is not idle is wanted:  wake the daemon
 /// ```
 ///
-/// *Why this order.* All code that ran here before precedes the exchanges, so its accesses are visible to a client that
-/// sees the new times. All code that runs here later follows the exchanges, and these follow the reads of `virtual_now`
-/// and of the clock, whose values they write. `idle` is cleared before the barriers, so a daemon that still sees it set
-/// is ahead of all code that runs here later; and it is set after them, so all accesses that came before are visible to
-/// a daemon that sees it set.
+/// *Why this order.* All earlier code on this processor comes before the exchanges, so its accesses are visible to a client that
+/// sees the new times. All later code on this processor comes after the exchanges. The exchanges come after the reading of
+/// `virtual_now` and of the clock, because they write the values that were read. `idle` is cleared before the barriers: if the
+/// daemon still sees it set, all later code of this processor comes after the daemon's fence. `idle` is set after the barriers:
+/// if the daemon sees it set, all earlier accesses are visible to the daemon.
 ///
-/// *Why no client stays asleep.* The daemon writes `wanted` and the bell, passes a full barrier and reads the virtual
-/// times; this program writes the virtual time, passes a full barrier (the exchange itself) and reads `wanted` and the
-/// bell. One of them sees the other's write. For the same reason, if two processors are the last to pass, at least one
-/// of them sees the other's virtual time.
+/// *Why no client stays asleep.* The daemon writes `wanted` and the bell, passes a full barrier, and reads the virtual times.
+/// This program writes the virtual time, passes a full barrier (the exchange itself), and reads `wanted` and the bell. At least
+/// one of the two sees the other's write. For the same reason, if two processors are the last to pass, at least one of them sees
+/// the other's virtual time.
 pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let out = a.label();
@@ -70,7 +70,8 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
         a.load(R2, R1, 0);
         a.store_in_frame(STATE, R2);
     }
-    // R6 is the time, R7 the processor's entry, R8 the head, R9 the entry's offset after the head.
+    // R6 will be the time, R7 the processor's entry in the times, R8 the head of the times, and R9 the offset of the entry after
+    // the head.
     a.call(Helper::GetSmpProcessorId);
     a.jump_if_value(R0, Is::AtLeast, cpus as i32, out);
     a.copy(R9, R0);
@@ -109,14 +110,14 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
     a.finish()
 }
 
-/// R1 = virtual time, advanced if an advance is due at time R6 or if a request waits for one.
+/// Sets R1 to the virtual time. Advances virtual time first if that is due at time R6, or if a request waits for an advance.
 fn virtual_time(a: &mut Assembler) {
     let (advance, have) = (a.label(), a.label());
     a.load(R1, R8, offset_of!(TimesHead, advanced_at));
     a.copy(R2, R6);
     a.subtract(R2, R1);
-    // The comparison is unsigned: if the clock of another processor is ahead, the difference is large, and an advance
-    // is due as well.
+    // The comparison is unsigned. If another processor's clock is ahead, the difference wraps to a large number, and virtual time
+    // advances as well.
     a.jump_if_value(R2, Is::Above, ADVANCE_NS as i32, advance);
     a.load(R1, R8, offset_of!(TimesHead, virtual_now));
     a.load(R2, R9, 0);
@@ -129,7 +130,7 @@ fn virtual_time(a: &mut Assembler) {
     a.place(have);
 }
 
-/// Wakes the daemon if this processor is wanted and the bell is for each, or if it is the last one wanted.
+/// Wakes the daemon if this processor is wanted, and either the bell is `ForEach` or no other processor must still pass.
 fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     let (each, ring) = (a.label(), a.label());
     a.load(R1, R9, 0);
@@ -140,7 +141,8 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R1, Is::Equal, Bell::Off as i32, out);
     a.jump_if_value(R1, Is::Equal, Bell::ForEach as i32, each);
 
-    // Is a processor still wanted that is not idle? R1 points to its times, R2 to its control entry, R3 is its number.
+    // A loop over all processors: is one still wanted that is not idle? R1 points to its times, R2 points to its control entry,
+    // and R3 is its number.
     let (next, passed, last) = (a.label(), a.label(), a.label());
     a.copy(R1, R8);
     a.add(R1, size_of::<TimesHead>() as i32);
@@ -152,7 +154,7 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R0, Is::Equal, 0, passed);
     a.load(R5, R1, offset_of!(TimesCpu, virtual_time));
     a.jump_if(R5, Is::Above, R0, passed);
-    // The daemon itself looks at idle processors.
+    // Idle processors do not count, because the daemon itself checks them.
     a.load(R5, R1, offset_of!(TimesCpu, idle));
     a.jump_if_value(R5, Is::Equal, 0, out);
     a.place(passed);
@@ -162,7 +164,7 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R3, Is::AtLeast, cpus as i32, last);
     a.jump(next);
     a.place(last);
-    // If several processors come here, the exchange lets one of them wake the daemon.
+    // If several processors arrive here, only the first to exchange the bell wakes the daemon.
     a.set(R5, Bell::Off as i32);
     a.exchange(R4, 0, R5);
     a.jump_if_value(R5, Is::Above, Bell::Off as i32, ring);
@@ -183,7 +185,8 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.call(Helper::RingbufOutput);
 }
 
-/// Counts the events on each processor: adds one to the processor's word in an array of words that begins at `first`.
+/// Returns a program that counts the events on each processor. It adds 1 to the word of its processor; the words begin at index
+/// `first` of an array.
 pub(super) fn counter(cpus: usize, words: RawFd, first: usize) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let out = a.label();

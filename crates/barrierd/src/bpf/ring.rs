@@ -1,4 +1,4 @@
-//! The bell with which the program wakes the daemon: a BPF ring buffer of which only the arrivals matter.
+//! The bell with which the program wakes the daemon. It is a BPF ring buffer; the contents of its records do not matter.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::{self, BpfError};
 
-/// Room for 4096 rings; further rings that come before the daemon wakes tell it nothing new.
+/// The size of the buffer, which has room for 4096 rings. Further rings may be lost, because one is enough to wake the daemon.
 const BYTES: usize = 64 << 10;
 
 /// The receiving end.
 #[derive(Debug)]
 pub(crate) struct Ring {
     map: OwnedFd,
-    /// The position up to which the daemon has read, in a page that the kernel reads.
+    /// The position up to which the daemon has read. The kernel reads this word.
     consumed: NonNull<AtomicU64>,
-    /// The position up to which the kernel has written, in a page of its own.
+    /// The position up to which the kernel has written. It is in another page.
     produced: NonNull<AtomicU64>,
 }
 
@@ -39,8 +39,8 @@ impl Ring {
 
     /// Discards all rings so far.
     pub(crate) fn clear(&self) {
-        // SAFETY: both words are mapped as long as the ring lives. Acquire: pairs with the kernel's release of the
-        // position, and makes visible what the program wrote before it rang.
+        // SAFETY: both words are mapped as long as the ring exists. Acquire pairs with the kernel's release of the position:
+        // everything that the program wrote before it rang is visible.
         unsafe { self.consumed.as_ref().store(self.produced.as_ref().load(Ordering::Acquire), Ordering::Release) };
     }
 }

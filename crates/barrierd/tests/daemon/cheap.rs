@@ -1,4 +1,5 @@
-//! `Fence::CHEAP` on the daemon's page. A process chooses its back-end once, so each test is a process of its own.
+//! Tests of `Fence::CHEAP` with the daemon's page. A process chooses its back-end only once, so each test runs in a separate
+//! process.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -9,10 +10,10 @@ use millstream_fence::Fence;
 
 use crate::support::{Daemon, LIMIT, With, stress};
 
-/// Names the test in the child.
+/// The environment variable that names the test in the child.
 const INSIDE: &str = "MILLSTREAM_TEST_INSIDE";
 
-/// Runs this test again in a child that finds the daemon; returns `true` in the child.
+/// In the parent, runs this test again in a child that finds a daemon. Returns `true` in the child.
 fn inside(test: &str, daemons: &[With]) -> bool {
     if std::env::var(INSIDE).is_ok_and(|inside| inside == test) {
         return true;
@@ -39,10 +40,10 @@ fn inside(test: &str, daemons: &[With]) -> bool {
     false
 }
 
-/// The greeting took longer than a client waits: the child prints this, and is started again.
+/// The child's output if the greeting took longer than a client waits. The child is then started again.
 const TOO_LATE: &str = "did not answer within";
 
-/// Whether `Fence::CHEAP` uses the page here: elsewhere light fences are full ones, and the test has no subject.
+/// Returns whether `Fence::CHEAP` uses the page here. If not, light fences are full fences, and there is nothing to test.
 fn is_by_page() -> bool {
     let about = Fence::CHEAP.describe();
     if about.contains(TOO_LATE) {
@@ -59,7 +60,8 @@ fn kill_the_daemon() {
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
-/// Counts how often, in `rounds` rounds, a light fence and this one both missed the other side's write.
+/// Runs the race of a light fence and `heavy` for `rounds` rounds. Returns the number of rounds in which both sides missed the
+/// other's write.
 fn both_missed(rounds: u32, heavy: impl Fn()) -> u32 {
     let (hot, cold, round, hot_missed) =
         (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
@@ -159,7 +161,7 @@ fn a_stopped_daemon_delays_no_fence() {
         return;
     }
     let process: i32 = std::env::var("MILLSTREAM_TEST_DAEMON").unwrap().parse().unwrap();
-    // SAFETY: kill takes two integers, and the daemon is this test's own, which is killed at the end.
+    // SAFETY: kill takes two integers, and the daemon was started by this test, which kills it at the end.
     unsafe { libc::kill(process, libc::SIGSTOP) };
     let begun = Instant::now();
     while Fence::CHEAP.ticket().is_done() {

@@ -1,4 +1,4 @@
-//! Ends of clients and of the daemon, in the middle of their work.
+//! Tests that end clients or the daemon in the middle of their work.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,8 +18,8 @@ fn killed_clients_are_forgotten() {
     pass(&client);
     let before = open();
     for _ in 0..20 {
-        // SAFETY: the child makes system calls on memory of its own until it is killed; it takes no lock that a thread
-        // of its parent may have held at the fork.
+        // SAFETY: the child only makes system calls on its own memory until it is killed. It takes no lock that a thread of its
+        // parent may have held at the fork.
         unsafe {
             let mut ready = [0; 2];
             assert_eq!(libc::pipe2(ready.as_mut_ptr(), libc::O_CLOEXEC), 0);
@@ -35,7 +35,7 @@ fn killed_clients_are_forgotten() {
                 });
                 libc::_exit(i32::from(outcome.is_err()));
             }
-            // Without the kill, a child that dies early would leave the pipe open.
+            // The parent must not keep this end open: it would not notice if the child ends early.
             libc::close(ready[1]);
             let mut byte = 0_u8;
             assert_eq!(libc::read(ready[0], (&raw mut byte).cast(), 1), 1);
@@ -61,10 +61,10 @@ fn a_client_notices_within_the_bound_that_the_daemon_was_killed() {
         assert!(client.is_alive());
         drop(daemon.kill());
         assert!(!client.is_alive());
-        // Earlier statements stay readable, and no new ones appear.
+        // Earlier statements can still be read, and there are no new ones.
         let since = client.now();
         let begun = Instant::now();
-        // A wait takes 20 ms at most, unless its thread is kept from running.
+        // A wait takes at most 20 ms, unless the machine keeps its thread from running.
         let gone = (0..3).find_map(|_| {
             let gone = client.wait(since, Instant::now() + LIMIT).err();
             assert!(gone.is_some() || !client.has_passed(since) || with == With::Bpf);
@@ -91,7 +91,7 @@ fn a_sleeper_wakes_when_the_daemon_is_killed() {
         drop(daemon.kill());
         let begun = Instant::now();
         sleeper.join().unwrap();
-        // A missed wake-up would let it sleep for the whole time.
+        // If a wake-up were missed, the client would sleep for the whole time.
         assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
     });
 }
@@ -134,7 +134,7 @@ fn a_folder_without_a_daemon_refuses() {
     assert!(matches!(refused, Refused::NoDaemon { .. }), "{refused}");
 }
 
-/// A bare connection, as a file.
+/// Returns a connection without a client, as a file.
 fn seqpacket(daemon: &Daemon) -> std::fs::File {
     use std::os::fd::FromRawFd;
     use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,5 @@
-//! Clients that ask without end, over one connection or hundreds, and clients that ask now and then beside them.
+//! Tests with clients that send requests without end, on one or on hundreds of connections, while other clients send a request
+//! now and then.
 
 use std::fs::{File, Permissions};
 use std::io::Write;
@@ -14,12 +15,12 @@ use millstream_fence::barrierd::{Client, Refused, Request};
 
 use crate::support::{Daemon, Ends, LIMIT, With, pass};
 
-/// The documented share of a processor that the daemon may use, in percent.
+/// The daemon's default share of a processor, as documented, in percent.
 const SHARE: f64 = 0.8;
-/// The daemon's savings at the start, and the overdraft of its users.
+/// What the daemon may use in addition to its share: its savings at the start, and the overdraft of its users.
 const SAVED: Duration = Duration::from_millis(25 + 5);
 
-/// The first of the users that the tests become.
+/// The first of the user numbers to which the tests change.
 const FIRST_USER: u32 = 60_000;
 
 #[test]
@@ -39,7 +40,7 @@ fn one_client_that_asks_without_end_uses_the_share_and_no_more() {
 #[test]
 fn nine_hundred_connections_use_the_share_and_no_more() {
     for with in [With::Bpf, With::FallBacks] {
-        // With a larger share it accepts all of them sooner.
+        // With a larger share, the daemon accepts all connections sooner.
         let Some(daemon) = reachable(with, &["--share", "4"]) else { continue };
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -76,13 +77,13 @@ fn a_client_that_asks_seldom_is_served_at_once_beside_another_users_flood() {
         return println!("skipped: this user can't become another one");
     }
     for with in [With::Bpf, With::FallBacks] {
-        // Where other programs take the daemon's core, a request may cost more than its part of the share.
+        // If other programs use the daemon's core as well, a request may cost more than the client's part of the share pays for.
         let is_served = || reachable(with, &[]).is_none_or(|daemon| is_served_beside_a_flood(&daemon, with));
         assert!((0..5).any(|_| is_served()), "{with:?}: a client that asks seldom was put to rest each time");
     }
 }
 
-/// Whether the daemon never rests for a client that asks seldom, while another user's client asks without end.
+/// Returns whether a client that seldom sends requests never rests, while a client of another user sends requests without end.
 fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
     let (over, rested) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -100,7 +101,7 @@ fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
         let mut asked = 0;
         while asked < 12 || rested.load(Relaxed) == 0 {
             assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is served without end");
-            // The client asks so seldom that its part of the share pays for it, with a wide margin.
+            // The client sends requests so seldom that its part of the share pays for them, with a wide margin.
             thread::sleep(Duration::from_millis(100));
             if seldom.rests() {
                 return false;
@@ -112,7 +113,7 @@ fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
     })
 }
 
-/// When set, promises that nothing else runs on this machine.
+/// The environment variable that promises, when set, that nothing else runs on this machine.
 const QUIET: &str = "MILLSTREAM_QUIET";
 
 #[test]
@@ -133,8 +134,8 @@ fn a_client_that_asks_seldom_waits_no_longer_beside_floods() {
         times[100]
     };
     println!("alone: {:?}", median());
-    // The kernel refuses these sends at once, so they keep a processor busy as a flood does, but take no time of the
-    // daemon.
+    // The kernel refuses these messages at once. They keep a processor busy as a flood of requests does, but take none of the
+    // daemon's time.
     let beside = |sockets: Vec<File>| {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -155,7 +156,7 @@ fn a_client_that_asks_seldom_waits_no_longer_beside_floods() {
     }
 }
 
-/// A full socket without a reader.
+/// Returns a socket that is full and that nothing reads.
 fn closed() -> File {
     let (ours, theirs) = std::os::unix::net::UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
@@ -167,7 +168,7 @@ fn closed() -> File {
 #[test]
 fn a_refused_newcomer_gets_the_reason() {
     let Some(daemon) = reachable(With::FallBacks, &["--connections", "3"]) else { return };
-    // A connection that the test itself had may not be closed yet.
+    // The daemon may not have closed an earlier connection of this test yet, so this is repeated.
     let clients: Vec<Client> = std::iter::repeat_with(|| daemon.client()).take(3).collect();
     let refused = Client::connect_to(&daemon.socket()).unwrap_err();
     let Refused::Declined { reason } = &refused else { panic!("{refused}") };
@@ -181,7 +182,7 @@ fn a_refused_newcomer_gets_the_reason() {
     pass(&daemon.client());
 }
 
-/// A daemon that other users can connect to.
+/// Starts a daemon to which other users can connect.
 fn reachable(with: With, args: &[&str]) -> Option<Daemon> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -202,8 +203,8 @@ fn flood(sockets: &[File], over: &AtomicBool) {
     }
 }
 
-/// Watches the daemon's processor time until it has kept to its share for a while. Where other programs slow the daemon's
-/// processor down, a piece of its work may take more than the share allows for it.
+/// Observes the daemon's processor time until it has kept to its share for a while. This may take several attempts: if other
+/// programs slow the daemon's processor down, a piece of work may take more time than the share allows.
 fn assert_within(daemon: &Daemon, percent: f64) {
     const WINDOWS: usize = 5;
     let mut windows = Vec::new();
@@ -220,7 +221,7 @@ fn assert_within(daemon: &Daemon, percent: f64) {
     panic!("{}: {windows:?}", daemon.about);
 }
 
-/// The processor time that the daemon has used.
+/// Returns the processor time that the daemon has used.
 fn used(daemon: &Daemon) -> Duration {
     let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
     // SAFETY: both calls write to a local variable of the type that they expect.
@@ -235,14 +236,14 @@ fn may_become(user: u32) -> bool {
     thread::spawn(move || become_user(user)).join().unwrap()
 }
 
-/// Changes the user of this thread alone; returns whether the kernel permits it.
+/// Changes the user of this thread alone. Returns whether the kernel permits it.
 fn become_user(user: u32) -> bool {
     let unchanged = u32::MAX;
-    // SAFETY: the bare system call takes integers and concerns the calling thread alone.
+    // SAFETY: the system call takes integers. Unlike the C library's function, it affects only the calling thread.
     unsafe { libc::syscall(libc::SYS_setresuid, unchanged, user, unchanged) == 0 }
 }
 
-/// Runs `work` in a thread that becomes another user, if the kernel permits it.
+/// Runs `work` in a thread that changes to another user, if the kernel permits it.
 fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let work = move || {
@@ -254,13 +255,13 @@ fn as_user<T: Send>(user: u32, work: impl FnOnce() -> T + Send) -> T {
 }
 
 impl Daemon {
-    /// A bare connection, as a file.
+    /// Returns a connection without a client, as a file.
     pub(crate) fn connection(&self) -> File {
         seqpacket(&self.socket())
     }
 }
 
-/// Waits until the daemon has room for the connection.
+/// Connects, and waits until the daemon has room for the connection.
 fn seqpacket(path: &Path) -> File {
     // SAFETY: the address is zeros and a path that fits, and outlives the call; the descriptor is new and has no other
     // owner.

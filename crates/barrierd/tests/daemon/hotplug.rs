@@ -1,16 +1,16 @@
-//! Processors that go offline and come back. Taking one offline disturbs the whole machine, so the test runs only on
-//! request.
+//! A test with a processor that goes offline and comes back. Taking it offline disturbs the whole machine, so the test runs only
+//! on request.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::support::{Daemon, With, pass};
 
-/// When set, permits the test to take a processor offline for a moment.
+/// The environment variable that permits, when set, that the test takes a processor offline for a moment.
 const ALLOWED: &str = "MILLSTREAM_HOTPLUG";
 const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
 
-/// Brings the processor back, whatever happens.
+/// Brings the processor back online when dropped, even if the test fails.
 struct Online;
 
 impl Drop for Online {

@@ -1,4 +1,4 @@
-//! The daemon as its clients see it: a process of its own, ended in every way.
+//! Tests of the daemon from outside: it runs as a separate process, and is ended in every way.
 
 mod cheap;
 mod ends;

@@ -1,4 +1,4 @@
-//! The page's statements are true: the race that fences decide, with every mechanism of the daemon.
+//! Tests that the page's statements are true, by a race that fails without fences, with every mechanism of the daemon.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, compiler_fence};
 use std::sync::{Arc, mpsc};
@@ -9,12 +9,12 @@ use millstream_fence::barrierd::{Client, VirtualTime};
 
 use crate::support::{Daemon, Ends, LIMIT, WITHOUT_BPF, With, pass, stress};
 
-/// A word with a cache line of its own.
+/// A word in a cache line of its own.
 #[repr(align(128))]
 struct Word(AtomicU32);
 
-/// Two threads write one word each and read the other's, `rounds` times: the hot one with no fence in between, the cold
-/// one with `fence`. Counts how often both missed the other's write.
+/// Runs the race for `rounds` rounds: two threads each write one word and then read the other's word. The hot thread passes no
+/// fence in between, the cold thread passes `fence`. Returns the number of rounds in which both missed the other's write.
 fn both_missed(rounds: u32, fence: impl Fn()) -> usize {
     let [a, b] = [(); 2].map(|()| Word(AtomicU32::new(0)));
     let side = |own: &Word, other: &Word, fence: &dyn Fn(), round: u32| {
@@ -81,7 +81,8 @@ fn a_moment_passes_on_every_processor_and_not_before_it_is_drawn() {
                 }
                 assert!(begun.elapsed() < LIMIT, "{with:?}: {passed:?}");
                 client.ask(client.now());
-                // Requests without end would keep the daemon from answering where it shares a core with the client.
+                // Wait a little, because the daemon may share a core with the client: if the client sent requests without end,
+                // the daemon could not serve them.
                 thread::sleep(Duration::from_micros(200));
             }
         }
@@ -89,7 +90,7 @@ fn a_moment_passes_on_every_processor_and_not_before_it_is_drawn() {
     }
 }
 
-/// The time after a full fence.
+/// Returns the time, read after a full fence.
 fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -154,7 +155,7 @@ fn a_moment_passes_within_the_bound_idle_and_busy() {
                 times.sort_unstable();
                 times[100]
             };
-            // A tick takes 10 ms at most; scheduling delays on a machine with other work come on top.
+            // Ticks are at most 10 ms apart. On a machine with other work, scheduling delays are added.
             let limit = Duration::from_millis(20);
             let median = least(&daemon, limit, median);
             assert!(median < limit, "{busy} busy threads: median {median:?}");
@@ -162,8 +163,8 @@ fn a_moment_passes_within_the_bound_idle_and_busy() {
     });
 }
 
-/// The first of these times that is below the limit, or the smallest. The thread that measures them has priority over
-/// others, like the daemon's; where the system refuses that, it measures once.
+/// Measures a time repeatedly until it is below the limit. Returns that time, or the smallest one. The measuring thread and the
+/// daemon get priority over other threads. If the system refuses this, the time is measured only once.
 fn least(daemon: &Daemon, limit: Duration, mut time: impl FnMut() -> Duration + Send) -> Duration {
     let measure = || {
         let mut least = Duration::MAX;
@@ -178,7 +179,7 @@ fn least(daemon: &Daemon, limit: Duration, mut time: impl FnMut() -> Duration + 
     thread::scope(|scope| scope.spawn(measure).join().unwrap())
 }
 
-/// Gives this thread and all threads of a process priority over others; returns whether the kernel permits it.
+/// Gives this thread and all threads of a process priority over other threads. Returns whether the kernel permits it.
 fn goes_first(process: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let numbers = threads.map(|thread| thread.unwrap().file_name().to_str().unwrap().parse().unwrap());
@@ -222,7 +223,7 @@ fn a_moment_of_the_future_is_taken_for_the_present() {
 #[test]
 fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
     const KEPT: usize = 40;
-    // The daemon never uses up this share, so it serves each request at once.
+    // The daemon cannot use up this share, so it serves each request at once.
     let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "100"]);
     if !daemon.about.contains("times by BPF") {
         println!("skipped: {}", daemon.about);
@@ -232,8 +233,8 @@ fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
     let turn = || client.view().page().turn.load(Acquire);
     thread::scope(|scope| {
         let _busy = Busy::everywhere(scope);
-        // Daemon and client run on one processor: the others pass with their next tick, unless the scheduler moves a
-        // thread there. By itself the daemon looks at once and after 8 ms.
+        // The daemon and the client run on one processor. The other processors pass at their next tick, or earlier if the
+        // scheduler moves a thread there. Without a ring, the daemon checks the processors only at once and after 8 ms.
         let cpu = (0..client.view().cpus()).find(|cpu| stay_on(*cpu, daemon.process())).expect("one that is allowed");
         let median = || {
             stay_on(cpu, 0);
@@ -261,7 +262,7 @@ fn the_program_wakes_the_daemon_before_it_looks_by_itself() {
 
 #[test]
 fn while_the_daemon_rests_a_waiting_client_looks_for_itself() {
-    // The share is so small that the daemon leaves the client unserved after nearly each request.
+    // The share is so small that the client rests after nearly each request.
     let daemon = Daemon::start_in(tempfile::tempdir().unwrap(), With::Bpf, &["--share", "0.01"]);
     if !daemon.about.contains("times by BPF") {
         println!("skipped: {}", daemon.about);
@@ -280,7 +281,7 @@ fn while_the_daemon_rests_a_waiting_client_looks_for_itself() {
             alone >= 10
         });
 
-        // A client that asks meanwhile is served when the rest is over.
+        // A request that the client sends while it rests is served afterwards.
         let (turn, begun) = (head.turn.load(Acquire), Instant::now());
         while begun.elapsed() < Duration::from_millis(200) || head.turn.load(Acquire) == turn {
             assert!(begun.elapsed() < LIMIT, "requests during a rest are lost");
@@ -296,7 +297,7 @@ fn while_the_daemon_rests_a_waiting_client_looks_for_itself() {
     });
 }
 
-/// Keeps every processor busy, until dropped, with a thread that yields to every thread that wakes up.
+/// Keeps every processor busy until dropped. Each processor has a thread of such low priority that any other thread runs first.
 struct Busy {
     over: Arc<AtomicBool>,
     threads: Vec<libc::pid_t>,
@@ -331,13 +332,13 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // At their low priority they might not see the end for seconds.
+        // At their low priority, the threads might not see the end for seconds.
         self.follow(libc::SCHED_OTHER);
         self.over.store(true, Relaxed);
     }
 }
 
-/// Waits until `is_so` holds.
+/// Waits until `is_so` returns `true`.
 #[track_caller]
 fn until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -355,7 +356,7 @@ fn a_client_of_one_processor_looks_at_that_alone() {
         let client = daemon.client().on_cpus([cpu]);
         for _ in 0..50 {
             let since = client.now();
-            // The processor passes, whatever the others do: the switch to this thread happens there.
+            // The processor passes, because it switches to this thread.
             pinned_to(cpu, || thread::sleep(Duration::from_micros(200)));
             assert!(client.view().times_cpu(cpu).virtual_time.load(Relaxed) > since.0);
             assert!(client.has_passed(since));
@@ -386,7 +387,7 @@ fn many_clients_are_served_together() {
     }
 }
 
-/// Runs `run` on this processor alone; returns the default if the thread may not run there.
+/// Runs `run` in a thread that is pinned to this processor. Returns the default value if the thread may not run there.
 fn pinned_to<T: Default + Send>(cpu: usize, run: impl FnOnce() -> T + Send) -> T {
     let pinned = move || {
         if stay_on(cpu, 0) { run() } else { T::default() }
@@ -394,7 +395,7 @@ fn pinned_to<T: Default + Send>(cpu: usize, run: impl FnOnce() -> T + Send) -> T
     thread::scope(|scope| scope.spawn(pinned).join().unwrap())
 }
 
-/// Pins a thread, 0 for the calling one, to this processor; `false` if it may not run there.
+/// Pins a thread to this processor; 0 means the calling thread. Returns `false` if the thread may not run there.
 fn stay_on(cpu: usize, thread: u32) -> bool {
     // SAFETY: all zeros are a valid set, and the call receives its size.
     unsafe {

@@ -1,4 +1,4 @@
-//! The daemon's messages and steps before it serves.
+//! Tests of the daemon's messages, and of its steps before it serves.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -44,7 +44,7 @@ fn chosen_tracepoints_suffice() {
     if !daemon.about.contains("times by BPF on sched_switch") {
         return println!("skipped: {}", daemon.about);
     }
-    // Without an event for idleness, fallbacks help.
+    // The daemon has no tracepoint for idleness here, so it must use fallbacks.
     (0..10).for_each(|_| _ = pass(&daemon.client()));
 }
 
@@ -97,7 +97,7 @@ fn it_gives_up_capabilities_granted_to_a_user_other_than_root() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::chown(folder.path(), Some(NOT_ROOT), None).unwrap();
     let mut command = command(folder.path(), With::FallBacks, &[]);
-    // SAFETY: between fork and exec the closure only makes system calls on memory of its own.
+    // SAFETY: between fork and exec, the closure only makes system calls on its own memory.
     unsafe { command.pre_exec(|| become_user_with_capability(NOT_ROOT)) };
     let mut child = match command.spawn() {
         Ok(child) => Killed(child),
@@ -105,7 +105,7 @@ fn it_gives_up_capabilities_granted_to_a_user_other_than_root() {
     };
     let child = &mut child.0;
     let mut said = BufReader::new(child.stderr.take().unwrap());
-    // It reports its mechanisms after it has given up all privileges.
+    // The daemon reports its mechanisms only after it has given up all privileges.
     let mut about = String::new();
     said.read_line(&mut about).unwrap();
     let given = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -126,13 +126,13 @@ impl Drop for Killed {
 /// A user without permissions.
 const NOT_ROOT: u32 = 65_534;
 
-/// Becomes this user and keeps a capability through an exec.
+/// Changes to this user, and keeps a capability that survives an exec.
 fn become_user_with_capability(user: u32) -> io::Result<()> {
     const NET_ADMIN: u32 = 12;
     let header = [0x2008_0522_u32, 0];
     let all_three = [1_u32 << NET_ADMIN, 1 << NET_ADMIN, 1 << NET_ADMIN, 0, 0, 0];
     let raise = libc::PR_CAP_AMBIENT_RAISE;
-    // SAFETY: the calls take integers, and two arrays of the expected sizes that outlive them.
+    // SAFETY: the calls take integers, and two arrays of the expected sizes, which outlive the calls.
     let refused = unsafe {
         libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0
             || libc::setresuid(user, user, user) != 0
@@ -142,7 +142,7 @@ fn become_user_with_capability(user: u32) -> io::Result<()> {
     if refused { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Looks at every thread.
+/// Checks every thread of the daemon.
 #[track_caller]
 fn assert_no_capability(process: u32) {
     for thread in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
@@ -162,7 +162,7 @@ fn only_the_daemon_can_write_the_clients_memory() {
                 assert_eq!(file.permissions().mode() & 0o777, 0o644, "{name}");
             }
         }
-        // A client can't map its descriptors for writing; not even root can, where the memory is the program's.
+        // A client can't map its descriptors for writing. If the memory is that of the program's map, not even root can.
         let client = daemon.client();
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         let places = [(&raw const *client.view().page()).addr(), (&raw const *client.view().times()).addr()];

@@ -13,36 +13,36 @@ use tempfile::TempDir;
 /// A limit far above the time that any step here takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// The daemon's mechanisms.
+/// The mechanisms that a test's daemon may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum With {
-    /// Its program in the kernel.
+    /// The program in the kernel.
     Bpf,
-    /// membarrier(GLOBAL) and /proc/stat.
+    /// The fallbacks alone: membarrier(GLOBAL) and /proc/stat.
     FallBacks,
-    /// /proc/stat: a seccomp filter refuses membarrier(2) and bpf(2).
+    /// Only /proc/stat: a seccomp filter refuses membarrier(2) and bpf(2).
     StatAlone,
 }
 
 pub(crate) const WITHOUT_BPF: [With; 2] = [With::FallBacks, With::StatAlone];
 
-/// A running daemon; killed when dropped.
+/// A running daemon, which is killed when this value is dropped.
 pub(crate) struct Daemon {
     child: Child,
     said: BufReader<ChildStderr>,
-    /// Its first line of output.
+    /// The daemon's first line of output.
     pub(crate) about: String,
     folder: TempDir,
 }
 
 impl Daemon {
-    /// Starts a daemon that other processes may find; `None`, after the reason is printed, where it can't have its
-    /// mechanisms.
+    /// Starts a daemon that other processes may find. If it can't use these mechanisms here, prints the reason and returns
+    /// `None`.
     pub(crate) fn start(with: With) -> Option<Daemon> {
         Daemon::start_with(tempfile::tempdir().unwrap(), with, &[])
     }
 
-    /// The same in this folder and with these arguments.
+    /// Starts a daemon in this folder and with these arguments.
     pub(crate) fn start_with(folder: TempDir, with: With, args: &[&str]) -> Option<Daemon> {
         let daemon = Daemon::start_in(folder, with, args);
         if with == With::Bpf && !daemon.about.contains("times by BPF") {
@@ -85,14 +85,14 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Kills the daemon as `kill -9`; returns the folder, with the files left in it.
+    /// Kills the daemon as `kill -9` does. Returns the folder, with the files that are left in it.
     pub(crate) fn kill(mut self) -> TempDir {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
     }
 
-    /// The output since its first line; waits for its end.
+    /// Waits for the end of the daemon, and returns its output after the first line.
     pub(crate) fn last_words(mut self) -> String {
         let mut words = String::new();
         self.said.read_to_string(&mut words).unwrap();
@@ -107,20 +107,20 @@ impl Drop for Daemon {
     }
 }
 
-/// The command of the daemon, not started yet.
+/// Returns the command that starts the daemon.
 pub(crate) fn command(folder: &Path, with: With, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream-barrierd"));
     command.arg("--folder").arg(folder).args(args).stderr(Stdio::piped());
     match with {
         With::Bpf => {}
         With::FallBacks => drop(command.arg("--without-bpf")),
-        // SAFETY: between fork and exec the closure only makes two system calls on memory of its own.
+        // SAFETY: between fork and exec, the closure only makes two system calls on its own memory.
         With::StatAlone => drop(unsafe { command.pre_exec(|| forbid(&[libc::SYS_membarrier, libc::SYS_bpf])) }),
     }
     command
 }
 
-/// Makes the kernel answer these system calls with EPERM from now on.
+/// From now on, these system calls fail with EPERM.
 fn forbid(calls: &[libc::c_long]) -> std::io::Result<()> {
     const NUMBER: u32 = 0; // the offset of the system call's number in seccomp_data
     let instruction = |code: u32, jt: usize, k: u32| libc::sock_filter { code: code as u16, jt: jt as u8, jf: 0, k };
@@ -139,7 +139,7 @@ fn forbid(calls: &[libc::c_long]) -> std::io::Result<()> {
     if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits until a moment has passed; returns the time that it took.
+/// Draws a moment, and waits until it has passed. Returns the time that this took.
 pub(crate) fn pass(client: &Client) -> Duration {
     let begun = Instant::now();
     let since = client.now();
@@ -150,7 +150,7 @@ pub(crate) fn pass(client: &Client) -> Duration {
     begun.elapsed()
 }
 
-/// Ends other threads' work when dropped, even if an assertion fails.
+/// Ends the work of other threads when dropped, even if an assertion fails.
 pub(crate) struct Ends<'o>(pub(crate) &'o AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -159,7 +159,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The factor by which `MILLSTREAM_STRESS` extends a stress test.
+/// Returns the factor by which `MILLSTREAM_STRESS` extends a stress test.
 pub(crate) fn stress() -> u32 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }

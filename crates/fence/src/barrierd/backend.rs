@@ -17,16 +17,16 @@ pub(crate) const BACKEND: Backend = Backend {
     heavy,
 };
 
-/// The age at which a ticket checks whether the daemon lives.
+/// The age from which a ticket checks whether the daemon still exists.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// The age at which a ticket passes another fence, even if the daemon lives.
+/// The age from which a ticket passes another fence, even if the daemon exists.
 const LIMIT: Duration = Duration::from_millis(250);
 
 struct Page {
     client: Client,
-    /// The fence to pass when the daemon has ended.
+    /// The back-end that replaces the daemon when it has ended.
     stand_in: &'static Backend,
-    /// Set when the daemon has ended. No other daemon is looked for: from now on the process behaves as if there were
+    /// Set when the daemon has ended. The process does not search for another daemon: from then on it behaves as if there were
     /// none.
     gone: AtomicBool,
 }
@@ -39,7 +39,7 @@ fn prepare() -> Result<(), String> {
     }
     let client = Client::connect().map_err(|refused| refused.to_string())?;
     let stand_in = stand_in::first().ok_or("no other fence could stand in for a daemon that ends")?;
-    // A thread that lost the race drops its connection.
+    // If another thread was faster, this thread's connection is dropped.
     PAGE.get_or_init(|| Page { client, stand_in, gone: AtomicBool::new(false) });
     Ok(())
 }
@@ -73,12 +73,12 @@ impl Mark {
         Mark { since, drawn: Instant::now() }
     }
 
-    /// Whether all processors have passed. If the page does not show it in time, this passes the stand-in's fence.
+    /// Returns whether all processors have passed. If the page does not show this in time, passes the stand-in's fence.
     pub(crate) fn is_done(self) -> bool {
         self.look().unwrap_or(false)
     }
 
-    /// The same; the error says why the stand-in's fence was refused.
+    /// Like [`is_done`](Self::is_done), but returns an error if the stand-in's fence is refused.
     fn look(self) -> Result<bool, String> {
         let Page { client, stand_in, gone } = page();
         if client.has_passed(self.since) {
@@ -102,12 +102,12 @@ impl Mark {
         stand_in::pass(stand_in).map(|()| true)
     }
 
-    /// Whether the page answers without a stand-in.
+    /// Returns whether the page will show that all processors have passed, so that no stand-in is needed.
     pub(crate) fn comes_by_itself() -> bool {
         !page().gone.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until all processors may have passed, or the deadline.
+    /// Sleeps until all processors may have passed, at most until the deadline.
     pub(crate) fn wait(self, deadline: Option<Instant>) {
         let look = Instant::now() + PATIENCE;
         let Page { client, gone, .. } = page();

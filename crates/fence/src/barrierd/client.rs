@@ -1,4 +1,4 @@
-//! A process that reads the daemon's page.
+//! The client of the daemon: reads its page, and asks it to hurry.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -11,17 +11,18 @@ use super::layout::{Hello, MAX_CLIENTS, MAX_CPUS, PageHead, SOURCE_BPF};
 use super::message::{Greeting, Request, receive_hello};
 use super::view::{Access, View};
 
-/// The environment variable that names another folder of the daemon than [`DEFAULT_FOLDER`].
+/// The environment variable that names the daemon's folder, if it is not [`DEFAULT_FOLDER`].
 const VARIABLE: &str = "MILLSTREAM_BARRIERD";
 const DEFAULT_FOLDER: &str = "/run/millstream-barrierd";
-/// The time within which a daemon must greet.
+/// The maximum time to wait for the daemon's greeting.
 const GREETING: Duration = Duration::from_secs(1);
-/// The longest sleep without checking whether the daemon lives.
+/// The maximum sleep before the client checks whether the daemon still exists.
 const LOOK: Duration = Duration::from_millis(20);
-/// The longest sleep while the daemon does not read requests: half of a common tick.
+/// The maximum sleep while the daemon does not read requests: half of a common kernel tick.
 const LOOK_MEANWHILE: Duration = Duration::from_millis(2);
 
-/// The daemon's socket: in the folder that `MILLSTREAM_BARRIERD` names, otherwise in `/run/millstream-barrierd`.
+/// Returns the path of the daemon's socket: in the folder that `MILLSTREAM_BARRIERD` names, otherwise in
+/// `/run/millstream-barrierd`.
 fn default_socket() -> PathBuf {
     let folder = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
     folder.map_or_else(|| PathBuf::from(DEFAULT_FOLDER), PathBuf::from).join("socket")
@@ -31,7 +32,7 @@ fn default_socket() -> PathBuf {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VirtualTime(pub u64);
 
-/// The reason why there is no client.
+/// The reason why a process could not become a client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Refused {
@@ -42,24 +43,24 @@ pub enum Refused {
         /// The kernel's error.
         error: io::Error,
     },
-    /// The daemon does not answer: it is stopped, or too many processes connect at the same time.
+    /// The daemon sends no greeting: it is stopped, or too many processes connect at the same time.
     Silent {
         /// The socket.
         socket: PathBuf,
     },
     /// The daemon declines the connection.
     Declined {
-        /// Its reason, in words.
+        /// The daemon's reason, in words.
         reason: String,
     },
-    /// The answering process belongs neither to root nor to this user, so its statements are not to be trusted.
+    /// The listening process belongs neither to root nor to this user, so its statements cannot be trusted.
     Untrusted {
         /// The socket.
         socket: PathBuf,
-        /// The user to whom it belongs.
+        /// The user that owns the process.
         user: u32,
     },
-    /// The daemon has another layout or belongs to another boot.
+    /// The daemon has another layout, or its page is from another boot.
     Unfit {
         /// The property that differs.
         what: &'static str,
@@ -93,7 +94,7 @@ impl std::error::Error for Refused {
     }
 }
 
-/// The daemon has ended: its statements stay true, and it makes no more.
+/// The daemon has ended. Its earlier statements stay true, but there will be no new ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
@@ -105,7 +106,7 @@ impl fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
-/// The daemon's regions, mapped read-only, and a connection by which it can be asked to hurry.
+/// A client: the daemon's regions, mapped read-only, and a connection on which the client can ask the daemon to hurry.
 ///
 /// A child of `fork` may continue to use its parent's client.
 #[derive(Debug)]
@@ -123,10 +124,10 @@ pub struct Client {
 impl Client {
     /// Connects to the daemon in the folder that `MILLSTREAM_BARRIERD` names, otherwise in `/run/millstream-barrierd`.
     ///
-    /// Blocks for as long as the daemon takes to answer, a second at most.
+    /// Blocks until the daemon has sent its greeting, at most a second.
     ///
     /// # Errors
-    /// See [`Refused`].
+    /// Returns an error if there is no daemon, or none that can be used; see [`Refused`].
     pub fn connect() -> Result<Client, Refused> {
         Self::connect_to(&default_socket())
     }
@@ -134,7 +135,7 @@ impl Client {
     /// Connects to the daemon at this socket.
     ///
     /// # Errors
-    /// See [`Refused`].
+    /// Returns an error if there is no daemon, or none that can be used; see [`Refused`].
     pub fn connect_to(path: &Path) -> Result<Client, Refused> {
         let no_daemon = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock => Refused::Silent { socket: path.to_owned() },
@@ -165,13 +166,13 @@ impl Client {
         Ok(Client { view, socket, cpus: Vec::new(), asked: AtomicU64::new(0), number })
     }
 
-    /// Restricts the client to these processors.
+    /// Makes only these processors matter to the client.
     ///
-    /// The caller vouches that the threads in question run on no other processor from before a moment is drawn until it
-    /// has passed.
+    /// The caller guarantees that the threads in question run on no other processor, from before a moment is drawn until it has
+    /// passed.
     ///
     /// # Panics
-    /// If `cpus` is empty, or contains a processor that is not possible on this machine.
+    /// Panics if `cpus` is empty, or contains a processor that this machine cannot have.
     #[must_use]
     pub fn on_cpus(mut self, cpus: impl IntoIterator<Item = usize>) -> Client {
         self.cpus = cpus.into_iter().collect();
@@ -184,13 +185,13 @@ impl Client {
         self
     }
 
-    /// The mapped regions, for readers with other needs.
+    /// Returns the mapped regions, for readers with other needs.
     #[must_use]
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// The virtual time after everything the caller has written.
+    /// Draws a moment: returns the virtual time, read after everything that the caller has written.
     ///
     /// Wait-free. Cost: a full fence and a load.
     #[must_use]
@@ -199,10 +200,11 @@ impl Client {
         VirtualTime(self.view.times().virtual_now.load(Ordering::Relaxed))
     }
 
-    /// Whether every processor that matters has passed a full barrier after `since` was drawn.
+    /// Returns whether every processor that matters has passed a full barrier after `since` was drawn.
     ///
-    /// If so, that was a heavy fence for the caller: everything it wrote before it drew `since` is visible to code that
-    /// runs there from that barrier on, and everything written there before is visible to the caller.
+    /// If so, these barriers count as a heavy fence of the caller. Everything the caller wrote before it drew `since` is visible
+    /// to all code that runs on a processor after its barrier. Everything written on a processor before its barrier is visible to
+    /// the caller.
     ///
     /// Wait-free. Cost: three loads for each processor that matters, and a full fence at the end.
     #[must_use]
@@ -214,11 +216,11 @@ impl Client {
         passed
     }
 
-    /// The same by the clock: whether every processor that matters passed after this time of `CLOCK_MONOTONIC`, in
-    /// nanoseconds, which the caller read after a full fence.
+    /// Like [`has_passed`](Client::has_passed), but by the clock. `since` is a time of `CLOCK_MONOTONIC` in nanoseconds, which
+    /// the caller read after a full fence.
     ///
-    /// The answer is as reliable as the agreement of the processors' clocks, and therefore not certain; an answer in
-    /// virtual time is.
+    /// The result is correct only if the clocks of the processors agree, which is not certain. The result for a virtual time is
+    /// certain.
     #[must_use]
     pub fn has_passed_clock(&self, since_ns: u64) -> bool {
         let passed = self.every(|cpu| self.view.time(cpu) > since_ns);
@@ -228,28 +230,29 @@ impl Client {
         passed
     }
 
-    /// Asks the daemon to make `since` pass: to check which processors are idle, and to wake sleepers.
+    /// Asks the daemon to help until `since` has passed: to check which processors are idle, and to wake sleeping clients.
     ///
-    /// Each moment that a thread waits for needs one request: on a machine with few interrupts, it may otherwise take
-    /// long to pass. Never waits. Costs an atomic read-modify-write instruction and, unless this moment or a later one
-    /// was requested already, a system call (1 µs).
+    /// Make one request for each moment that a thread waits for: without a request, a moment may take long to pass on a machine
+    /// with few interrupts. Never waits. Costs an atomic read-modify-write instruction. Unless this moment or a later one was
+    /// requested already, it also costs a system call (1 µs).
     pub fn ask(&self, since: VirtualTime) {
         if self.asked.fetch_max(since.0.saturating_add(1), Ordering::Relaxed) <= since.0 {
             self.send(since);
         }
     }
 
-    /// Sleeps until `since` has passed or the deadline; may end early. [`has_passed`](Client::has_passed) tells.
+    /// Sleeps until `since` has passed, at most until the deadline. May return early; call [`has_passed`](Client::has_passed)
+    /// afterwards.
     ///
     /// # Errors
-    /// [`Gone`], within 20 ms of the daemon's death.
+    /// Returns [`Gone`] within 20 ms after the daemon has ended.
     pub fn wait(&self, since: VirtualTime, deadline: Instant) -> Result<(), Gone> {
         if self.has_passed(since) {
             return Ok(());
         }
         let left = || deadline.saturating_duration_since(Instant::now());
-        // While the daemon leaves requests unread, processors still write their times, so the loop checks those first
-        // and requests last.
+        // While the daemon leaves requests unread, the processors still write their times. The loop therefore checks the times,
+        // and the request is sent only after the loop.
         let end = deadline.min(Instant::now() + LOOK);
         while self.does_without() && Instant::now() < end {
             let most = end.saturating_duration_since(Instant::now()).min(LOOK_MEANWHILE);
@@ -261,24 +264,25 @@ impl Client {
         if self.sleep(since, left().min(LOOK / 4))? != Slept::TimedOut {
             return Ok(());
         }
-        // The daemon may have stopped reading just before this request.
+        // The daemon may have stopped reading requests just before this one was sent.
         let most = if self.does_without() { LOOK_MEANWHILE } else { LOOK };
         if self.sleep(since, left().min(most))? == Slept::TimedOut && most == LOOK && !left().is_zero() {
-            // The socket may have been full, or `asked` may hold the request of another moment.
+            // The request may be missing: the socket may have been full, or another thread may have requested a later moment in
+            // `asked` without sending it yet.
             self.send(since);
         }
         Ok(())
     }
 
-    /// Sleeps until the daemon announces progress or the time-out expires.
+    /// Sleeps until the daemon announces progress, at most for `most`.
     fn sleep(&self, since: VirtualTime, most: Duration) -> Result<Slept, Gone> {
         let turn = self.turn();
         let before = turn.load(Ordering::Acquire);
         if self.has_passed(since) {
             return Ok(Slept::Passed);
         }
-        // The daemon states progress before it increments the turn. If the turn has changed since the load, the futex
-        // does not sleep; if it changes later, the sleeper is woken.
+        // The daemon writes its statements before it increments the futex. If the futex has changed since the load, the call does
+        // not sleep; if it changes later, the sleeper is woken.
         match futex_wait(turn, before, most) {
             false => Ok(Slept::Woken),
             true if !self.is_alive() => Err(Gone),
@@ -286,18 +290,18 @@ impl Client {
         }
     }
 
-    /// Whether the daemon lives. A system call (0.3 µs) that never waits.
+    /// Returns whether the daemon still exists. This is a system call (0.3 µs) that never waits.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         let mut byte = 0_u8;
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-        // SAFETY: `byte` has room for one byte. The daemon sends nothing after its greeting, so the call finds no data
-        // or the end.
+        // SAFETY: `byte` has room for one byte. The daemon sends nothing after its greeting, so the call finds either no data or
+        // the end of the connection.
         let found = unsafe { libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) };
         found < 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
     }
 
-    /// Whether the daemon currently leaves this connection's requests in the socket, because the client's user has used
+    /// Returns whether the daemon currently leaves this connection's requests in the socket, because the client's user has used
     /// up its part of the daemon's processor time. The daemon reads them once the user has earned time again.
     ///
     /// Wait-free; a load.
@@ -307,15 +311,16 @@ impl Client {
         self.view.page_client(self.number).rests.load(Ordering::Relaxed) != 0
     }
 
-    /// Asks like [`ask`](Client::ask), unless the daemon leaves requests unread at present and processors may pass
-    /// without it; then the caller must call this again.
+    /// Like [`ask`](Client::ask), but sends no request while the daemon leaves requests unread and processors may pass without
+    /// its help. The caller must then call this again later.
     pub(super) fn ask_in_time(&self, since: VirtualTime) {
         if self.asked.load(Ordering::Relaxed) <= since.0 && !self.does_without() {
             self.ask(since);
         }
     }
 
-    /// Whether to rely on values that processors write by themselves, since the daemon does not read requests.
+    /// Returns whether the daemon leaves requests unread but the processors write their times themselves, so that the client can
+    /// do without the daemon.
     fn does_without(&self) -> bool {
         self.rests() && self.view.page().source == SOURCE_BPF
     }
@@ -324,21 +329,21 @@ impl Client {
         if self.cpus.is_empty() { (0..self.view.cpus()).all(passed) } else { self.cpus.iter().all(|cpu| passed(*cpu)) }
     }
 
-    /// The futex to sleep on. For a client of only some processors, a moment may have passed although the minimum over
-    /// all processors has not changed.
+    /// Returns the futex to sleep on. If only some processors matter to the client, a moment may pass without a change of the
+    /// minimum over all processors, so `least_turn` is not enough.
     fn turn(&self) -> &AtomicU32 {
         let PageHead { turn, least_turn, .. } = self.view.page();
         if self.cpus.is_empty() { least_turn } else { turn }
     }
 
-    /// Sends a request. If the socket is full, the requests in it wake the daemon instead.
+    /// Sends a request. If the socket is full, the request is dropped; the requests in the socket wake the daemon anyway.
     fn send(&self, since: VirtualTime) {
         let mut cpus = vec![0_u64; if self.cpus.is_empty() { 0 } else { self.view.cpus().div_ceil(64) }];
         for cpu in &self.cpus {
             cpus[cpu / 64] |= 1 << (cpu % 64);
         }
         let bytes = Request { virtual_time: since.0, cpus }.to_bytes();
-        // SAFETY: the bytes outlive the call. `is_alive` finds out whether a daemon reads them.
+        // SAFETY: the bytes outlive the call. An error is ignored, because `is_alive` finds out whether the daemon still exists.
         unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
             libc::send(self.socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
@@ -353,12 +358,12 @@ enum Slept {
     Passed,
     /// The daemon has announced progress.
     Woken,
-    /// The time-out has expired.
+    /// The time-out has passed.
     TimedOut,
 }
 
-/// Sleeps on a futex; returns whether the time ran out. A futex that is mapped read-only supports waiting, but not
-/// waking.
+/// Sleeps on a futex. Returns whether the sleep was ended by the time-out. A futex that is mapped read-only supports waiting, but
+/// not waking.
 fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> bool {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
     // SAFETY: the word and the time outlive the call.
@@ -401,12 +406,12 @@ fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The user under which the other side began to listen.
+/// Returns the user as which the other side began to listen.
 fn peer(socket: &OwnedFd) -> io::Result<u32> {
     // SAFETY: credentials of zeros are valid.
     let mut credentials: libc::ucred = unsafe { mem::zeroed() };
     let mut bytes = size_of_val(&credentials) as u32;
-    // SAFETY: the call writes to `credentials`, whose size it is told.
+    // SAFETY: the call writes to `credentials` and is passed its size.
     let outcome = unsafe {
         let room = ptr::from_mut(&mut credentials).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, room, &raw mut bytes)
@@ -414,10 +419,10 @@ fn peer(socket: &OwnedFd) -> io::Result<u32> {
     if outcome != 0 { Err(io::Error::last_os_error()) } else { Ok(credentials.uid) }
 }
 
-/// The kernel's boot id, as 16 bytes.
+/// Returns the kernel's boot id, as 16 bytes.
 ///
 /// # Errors
-/// If /proc does not show it.
+/// Returns an error if /proc does not provide it.
 pub fn boot_id() -> io::Result<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();

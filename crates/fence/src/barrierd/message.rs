@@ -7,20 +7,20 @@ use std::ptr;
 
 use super::layout::{Hello, MAGIC, MAX_REASON_BYTES, VERSION};
 
-/// Space for the control message of two descriptors, as words so that it is aligned.
+/// The space for a control message with two descriptors. It consists of words, so that it is aligned.
 const CONTROL_WORDS: usize = 8;
 
 /// Sends the greeting with the descriptors of the page and of the times.
 ///
 /// # Errors
-/// The error of sendmsg(2); `WouldBlock` if the receiver has no room.
+/// Returns the error of sendmsg(2), which is `WouldBlock` if the receiver has no room.
 pub fn send_hello(socket: BorrowedFd<'_>, hello: Hello, page: BorrowedFd<'_>, times: BorrowedFd<'_>) -> io::Result<()> {
     let bytes = hello.to_bytes();
     let part = [IoSlice::new(&bytes)];
     let mut control = [0_u64; CONTROL_WORDS];
     let descriptors = [page.as_raw_fd(), times.as_raw_fd()];
-    // SAFETY: the header describes memory that outlives the call; the control words have room for two descriptors, at
-    // the place where the macros put them.
+    // SAFETY: the header describes memory that outlives the call. The control words have room for two descriptors at the position
+    // that the macros return.
     let sent = unsafe {
         let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
         header.msg_iov = part.as_ptr() as *mut libc::iovec;
@@ -37,10 +37,10 @@ pub fn send_hello(socket: BorrowedFd<'_>, hello: Hello, page: BorrowedFd<'_>, ti
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Sends a refusal; a reason longer than [`MAX_REASON_BYTES`] is cut.
+/// Sends a refusal. A reason longer than [`MAX_REASON_BYTES`] is cut off.
 ///
 /// # Errors
-/// The error of send(2); `WouldBlock` if the receiver has no room.
+/// Returns the error of send(2), which is `WouldBlock` if the receiver has no room.
 pub fn send_refusal(socket: BorrowedFd<'_>, hello: Hello, reason: &str) -> io::Result<()> {
     let mut bytes = Hello { cpus: 0, ..hello }.to_bytes().to_vec();
     bytes.extend(reason.bytes().take(MAX_REASON_BYTES));
@@ -61,14 +61,14 @@ pub(super) enum Greeting {
     OtherVersion,
 }
 
-/// Receives the greeting; waits as long as the socket's time-out permits.
+/// Receives the greeting. Waits for it at most for the socket's time-out.
 pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
     let mut bytes = [0_u8; size_of::<Hello>() + MAX_REASON_BYTES];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = [0_u64; CONTROL_WORDS];
     let mut descriptors = Vec::new();
-    // SAFETY: the header describes memory that outlives the call. The descriptors that the kernel put into the control
-    // words are new and have no other owner; they are read where the macros find them, as many as fit.
+    // SAFETY: the header describes memory that outlives the call. The descriptors in the control words come from the kernel, and
+    // have no other owner. They are read at the positions that the macros return, and only as many as there is room for.
     let received = unsafe {
         let mut header: libc::msghdr = MaybeUninit::zeroed().assume_init();
         header.msg_iov = &raw mut part;
@@ -106,7 +106,7 @@ pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
 }
 
 impl Hello {
-    /// The bytes on the socket.
+    /// Returns the bytes as they are sent.
     fn to_bytes(self) -> [u8; size_of::<Hello>()] {
         let mut bytes = [0; size_of::<Hello>()];
         bytes[..8].copy_from_slice(&self.magic.to_ne_bytes());
@@ -116,8 +116,8 @@ impl Hello {
         bytes
     }
 
-    /// The greeting at the start of these bytes, and the rest. The greeting of another version may be shorter; then the
-    /// connection's number is zero.
+    /// Returns the greeting at the start of these bytes, and the bytes after it. The greeting of another version may be shorter;
+    /// the connection's number is then zero.
     fn from_start(bytes: &[u8]) -> Option<(Hello, &[u8])> {
         let (magic, rest) = bytes.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;
@@ -137,21 +137,22 @@ impl Hello {
 pub struct Request {
     /// The virtual time that the processors must exceed.
     pub virtual_time: u64,
-    /// A bit for each processor that matters, from the lowest bit of the first word on; empty for all of them.
+    /// One bit for each processor, which is set if the processor matters. The lowest bit of the first word is for processor 0.
+    /// Empty if all processors matter.
     pub cpus: Vec<u64>,
 }
 
-/// The longest request, in bytes.
+/// The maximum length of a request, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 8 + super::layout::MAX_CPUS / 8;
 
 impl Request {
-    /// The bytes on the socket.
+    /// Returns the bytes as they are sent.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         std::iter::once(&self.virtual_time).chain(&self.cpus).flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// The request in these bytes; `None` if they are no request.
+    /// Returns the request in these bytes; `None` if they are not a valid request.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Request> {
         let (words, rest) = bytes.as_chunks::<8>();

@@ -1,13 +1,13 @@
-//! The page of `barrierd`, a daemon that tells when each processor last passed a full barrier of its own accord.
+//! The page of `barrierd`, a daemon that publishes when each processor last passed a full barrier of its own accord.
 //!
-//! A process that has the page needs no system call to learn that all processors have passed since some moment: no core
-//! is interrupted, and one daemon serves the machine. [`Fence::CHEAP`](crate::Fence::CHEAP) uses it where the daemon
+//! A process that has mapped the page needs no system call to find out whether all processors have passed since some moment. No
+//! core is interrupted, and one daemon serves the machine. [`Fence::CHEAP`](crate::Fence::CHEAP) uses the page if the daemon
 //! runs.
 //!
-//! | I want | take |
+//! | I want | use |
 //! | --- | --- |
 //! | a heavy fence or a ticket of this process | [`Fence::CHEAP`](crate::Fence::CHEAP) |
-//! | to check only some processors, to use the page for other purposes, to know when the daemon dies | [`Client`] |
+//! | to check only some processors, to use the page for other purposes, to know when the daemon ends | [`Client`] |
 //! | to read the page in my own way, or from another language | [`layout`], [`View`] |
 //!
 //! ```no_run
@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/barrierd.md` argues why it is correct, on x86 and on Arm, and separates guarantees from folklore.
+//! `docs/barrierd.md` explains why this is correct, on x86 and on Arm, and separates guarantees from folklore.
 //!
 //! Source of the idea: Paul Khuong's `barrierd`.
 

@@ -1,4 +1,4 @@
-//! The two regions, mapped.
+//! The two regions, mapped into memory.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use super::layout::{MAX_CLIENTS, PageClient, PageCpu, PageHead, TimesCpu, TimesHead, page_bytes, times_bytes};
 
-/// Both regions in this process's memory, until dropped.
+/// Both regions, mapped into this process's memory until the view is dropped.
 ///
-/// Reading is a load, wait-free. A write to a view that was mapped read-only faults.
+/// Reading is wait-free: a load. A write to a region that is mapped read-only faults.
 #[derive(Debug)]
 pub struct View {
     page: Region,
@@ -20,9 +20,9 @@ pub struct View {
 /// The access rights to a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The client's access.
+    /// The access of a client.
     Read,
-    /// The daemon's access to its own region.
+    /// The access of the daemon to its own region.
     Write,
 }
 
@@ -30,11 +30,11 @@ impl View {
     /// Maps the page and the times for `cpus` possible processors.
     ///
     /// # Errors
-    /// The error of mmap(2).
+    /// Returns the error of mmap(2).
     ///
     /// # Safety
-    /// As long as the view lives, the owner of the descriptors' files keeps them at least [`page_bytes`] and
-    /// [`times_bytes`] long, as a daemon of the same layout does.
+    /// As long as the view exists, the files of the descriptors must be at least [`page_bytes`] and [`times_bytes`] long. A
+    /// daemon with the same layout guarantees this.
     pub unsafe fn map(
         page: (BorrowedFd<'_>, Access),
         times: (BorrowedFd<'_>, Access),
@@ -47,24 +47,24 @@ impl View {
         })
     }
 
-    /// The number of possible processors.
+    /// Returns the number of possible processors.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.cpus
     }
 
-    /// The page's head.
+    /// Returns the page's head.
     #[must_use]
     pub fn page(&self) -> &PageHead {
-        // SAFETY: the region is mapped, page-aligned and as long as the layout; its words are atomics, or constant once
-        // the daemon has handed the page out.
+        // SAFETY: the region is mapped, page-aligned and as long as the layout. Its words are atomics, or constant from the
+        // moment when the daemon has passed the page to a client.
         unsafe { self.page.start.cast().as_ref() }
     }
 
-    /// The daemon's statements about a processor.
+    /// Returns the daemon's statements about a processor.
     ///
     /// # Panics
-    /// If there is no such processor.
+    /// Panics if there is no such processor.
     #[must_use]
     pub fn page_cpu(&self, cpu: usize) -> &PageCpu {
         assert!(cpu < self.cpus, "processor {cpu} of {}", self.cpus);
@@ -72,10 +72,10 @@ impl View {
         unsafe { self.page.start.byte_add(size_of::<PageHead>()).cast::<PageCpu>().add(cpu).as_ref() }
     }
 
-    /// The daemon's statement about a connection.
+    /// Returns the daemon's statement about a connection.
     ///
     /// # Panics
-    /// If there is no such connection.
+    /// Panics if there is no such connection.
     #[must_use]
     pub fn page_client(&self, client: usize) -> &PageClient {
         assert!(client < MAX_CLIENTS, "connection {client} of {MAX_CLIENTS}");
@@ -84,17 +84,17 @@ impl View {
         unsafe { self.page.start.byte_add(table).cast::<PageClient>().add(client).as_ref() }
     }
 
-    /// The times' head.
+    /// Returns the head of the times.
     #[must_use]
     pub fn times(&self) -> &TimesHead {
         // SAFETY: the region is mapped, page-aligned and as long as the layout; all its words are atomics.
         unsafe { self.times.start.cast().as_ref() }
     }
 
-    /// The program's statements about a processor.
+    /// Returns the program's statements about a processor.
     ///
     /// # Panics
-    /// If there is no such processor.
+    /// Panics if there is no such processor.
     #[must_use]
     pub fn times_cpu(&self, cpu: usize) -> &TimesCpu {
         assert!(cpu < self.cpus, "processor {cpu} of {}", self.cpus);
@@ -102,7 +102,7 @@ impl View {
         unsafe { self.times.start.byte_add(size_of::<TimesHead>()).cast::<TimesCpu>().add(cpu).as_ref() }
     }
 
-    /// The latest virtual time after which this processor is known to have passed a full barrier.
+    /// Returns the latest virtual time after which this processor is known to have passed a full barrier.
     ///
     /// Acquire: everything written on that processor before the barrier is visible to the caller.
     #[must_use]
@@ -112,7 +112,7 @@ impl View {
         program.load(Ordering::Acquire).max(daemon.load(Ordering::Acquire)).max(all.load(Ordering::Acquire))
     }
 
-    /// The same as a time of `CLOCK_MONOTONIC`.
+    /// Returns the latest time of `CLOCK_MONOTONIC` after which this processor is known to have passed a full barrier.
     #[must_use]
     pub fn time(&self, cpu: usize) -> u64 {
         let (program, daemon) = (&self.times_cpu(cpu).time, &self.page_cpu(cpu).time);

@@ -1,9 +1,8 @@
 //! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read a stale value.
 
-/// Whether the processor has the erratum: a lock then needs a load fence after the locked instruction that acquires it.
+/// Returns whether the processor has the erratum. If so, a lock needs a load fence after the locked instruction that acquires it.
 ///
-/// Asks the processor itself, which takes some hundred cycles, and thousands in a virtual machine: callers should
-/// remember the answer.
+/// Executes `cpuid`, which takes some hundred cycles, and thousands in a virtual machine. Callers should cache the result.
 ///
 /// ```
 /// if millstream_fence::probe::has_erratum_147() {
@@ -22,7 +21,7 @@ pub fn has_erratum_147() -> bool {
     false
 }
 
-/// Whether this is an AMD processor of family 15 (0Fh), models 32 to 63.
+/// Returns whether this is an AMD processor of family 15 (0Fh), models 32 to 63.
 #[cfg(any(target_arch = "x86_64", test))]
 fn is_affected(vendor: [u32; 3], version: u32) -> bool {
     const AMD: [u32; 3] = [u32::from_le_bytes(*b"Auth"), u32::from_le_bytes(*b"enti"), u32::from_le_bytes(*b"cAMD")];

@@ -1,4 +1,4 @@
-//! The kernel: the system calls it has, and the cores it leaves alone.
+//! The kernel: which system calls it has, and which cores it does not interrupt.
 
 use std::{io, ptr};
 
@@ -19,7 +19,7 @@ pub(super) fn findings() -> Vec<Finding> {
     findings
 }
 
-/// The commands of membarrier(2), with the bit by which the kernel reports each.
+/// The commands of membarrier(2), each with the bit by which the kernel reports it.
 const COMMANDS: [(libc::c_int, &str); 5] = [
     (libc::MEMBARRIER_CMD_GLOBAL, "GLOBAL"),
     (libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED, "GLOBAL_EXPEDITED"),
@@ -39,8 +39,8 @@ fn commands() -> Finding {
     }
 }
 
-/// Whether a call exists: one that is refused for its arguments does; one that a sandbox forbids, or that is unknown,
-/// does not.
+/// Says whether a system call exists, by its result for invalid arguments. A call that is refused because of its arguments
+/// exists; a call that is unknown, or forbidden by a sandbox, does not.
 fn has(outcome: io::Result<()>) -> String {
     match outcome {
         Ok(()) => "offered".to_owned(),
@@ -72,11 +72,12 @@ fn io_uring() -> io::Result<()> {
     outcome(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null_mut::<u8>()) })
 }
 
-/// Makes an array of one word and closes it again.
+/// Creates an array of one word and closes it again.
 fn bpf() -> io::Result<()> {
     const MAP_CREATE: libc::c_int = 0;
     const TYPE_ARRAY: u32 = 2;
-    /// Type, bytes of a key, bytes of a value, entries, flags; the kernel takes the remaining fields as zero.
+    /// The type, the bytes of a key, the bytes of a value, the entries, and the flags. The kernel takes the remaining fields as
+    /// zero.
     const ARRAY: [u32; 5] = [TYPE_ARRAY, 4, 8, 1, 0];
     // SAFETY: the kernel reads exactly the given number of bytes of the array.
     let map = unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, ARRAY.as_ptr(), size_of_val(&ARRAY)) };
@@ -87,7 +88,7 @@ fn bpf() -> io::Result<()> {
 
 fn huge_pages() -> Finding {
     let transparent = line("/sys/kernel/mm/transparent_hugepage/enabled");
-    // In "always [madvise] never", the brackets mark the choice.
+    // In a line such as "always [madvise] never", the brackets mark the current setting.
     let chosen = transparent.as_deref().and_then(|line| line.split(['[', ']']).nth(1)).unwrap_or("not offered");
     let reserved = line("/proc/sys/vm/nr_hugepages").unwrap_or_else(|| "0".to_owned());
     Finding::new("huge pages", format!("transparent: {chosen}; reserved: {reserved}"))

@@ -1,7 +1,7 @@
 //! The capabilities of this machine and its kernel, probed again at each call.
 //!
-//! For people who wonder why something is slow or refused; the fences themselves probe what they need. Probing has no
-//! effect, except that it chooses the fences' back-ends.
+//! The findings explain to a person why something is slow or refused. The fences do not use them. Probing has no effect, except
+//! that it chooses the fences' back-ends.
 //!
 //! ```
 //! for finding in millstream_fence::probe::findings() {
@@ -32,12 +32,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The answer to a question, without a consequence.
+    /// Returns a finding without a note.
     pub fn new(name: &'static str, found: impl Into<String>) -> Self {
         Finding { name, found: found.into(), note: None }
     }
 
-    /// The finding with a consequence.
+    /// Returns this finding with a note.
     #[must_use]
     pub fn with_note(mut self, note: &'static str) -> Self {
         self.note = Some(note);
@@ -45,7 +45,7 @@ impl Finding {
     }
 }
 
-/// All findings, in reading order.
+/// Returns all findings, in the order in which to show them.
 ///
 /// Takes some 20 ms: system calls, a few small files, one child process, and a grace period of the kernel.
 #[must_use]
@@ -62,7 +62,7 @@ pub fn findings() -> Vec<Finding> {
     findings
 }
 
-/// The first line of a small file, if it can be read and is not empty.
+/// Returns the first line of a small file, if the file can be read and the line is not empty.
 fn line(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())

@@ -1,10 +1,10 @@
-//! Whether this kernel makes a thread that was switched out lose a null GS: Paul Khuong's trick for restartable
-//! sections.
+//! Probes whether Paul Khuong's trick for restartable sections works here: a null selector in GS that is lost when the thread is
+//! switched out.
 //!
-//! A thread has a small base in GS and writes the null selector, which resets the base to 0. If the kernel restores the
-//! saved base when the thread runs again, accesses relative to GS are off by it from then on: the thread notices that
-//! it was interrupted. Kernels that use the FSGSBASE instructions save the base as it is, which defeats the trick; and
-//! some processors do not reset the base.
+//! A thread sets a small base in GS and then writes the null selector, which resets the base to 0. If the kernel restores the
+//! small base when the thread runs again, accesses relative to GS have another address from then on. The thread thus notices that
+//! it was interrupted. The trick fails with kernels that use the FSGSBASE instructions, because they save the base as it is. It
+//! also fails on processors that do not reset the base.
 
 use super::Finding;
 
@@ -47,7 +47,7 @@ const KEPT: i32 = 2;
 #[cfg(target_arch = "x86_64")]
 const REFUSED: i32 = 3;
 
-/// Tries the trick in a child process; GS is not restored.
+/// Tries the trick. It runs in a child process, because GS is not restored afterwards.
 #[cfg(target_arch = "x86_64")]
 fn try_it() -> i32 {
     use std::arch::asm;
@@ -55,7 +55,7 @@ fn try_it() -> i32 {
     const ARCH_SET_GS: libc::c_int = 0x1001;
     /// The base in bytes: one word.
     const BASE: usize = 8;
-    /// The word that is read without the base, and the word that is read with it.
+    /// The word that is read with a base of 0, and the word that is read with `BASE`.
     static WORDS: [u64; 2] = [0, 1];
 
     let read = || {

@@ -1,4 +1,4 @@
-//! The processor: its clock, and the features on which arguments about order rest.
+//! The processor: its clock, and the features that matter for memory ordering.
 
 use super::Finding;
 

@@ -1,4 +1,4 @@
-//! Runs one test of this program again, in a process of its own under other conditions.
+//! Runs one test of this program again, in a separate process under other conditions.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::process::Command;
 /// The environment variable that names the conditions in the child.
 const WORLD: &str = "MILLSTREAM_TEST_WORLD";
 
-/// Whether this is the child that [`again`] started for these conditions.
+/// Returns whether this process is the child that [`again`] has started for these conditions.
 pub(crate) fn is_again(world: &str) -> bool {
     std::env::var(WORLD).is_ok_and(|is| is == world)
 }
 
-/// Runs the test with this name in a child: with `MILLSTREAM_FENCE` set to `fence` unless that is empty, and, if
-/// `without_membarrier`, under a seccomp filter that answers every membarrier(2) with EPERM.
+/// Runs the test with this name in a child. Sets `MILLSTREAM_FENCE` to `fence` unless that is empty. If `without_membarrier`, a
+/// seccomp filter makes every membarrier(2) fail with EPERM.
 pub(crate) fn again(test: &str, world: &str, fence: &str, without_membarrier: bool) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(WORLD, world).env("MILLSTREAM_FENCE", fence);
@@ -25,12 +25,12 @@ pub(crate) fn again(test: &str, world: &str, fence: &str, without_membarrier: bo
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// Makes the kernel answer every membarrier(2) of this thread, and of those it starts, with EPERM.
+/// Makes every membarrier(2) of this thread, and of all threads that it starts, fail with EPERM.
 pub(crate) fn forbid_membarrier() -> std::io::Result<()> {
     forbid(libc::SYS_membarrier)
 }
 
-/// The same for any system call.
+/// Makes a system call of this thread, and of all threads that it starts, fail with EPERM.
 pub(crate) fn forbid(call: libc::c_long) -> std::io::Result<()> {
     const NUMBER: u32 = 0; // offset of the system call's number in seccomp_data
     let instruction = |code: u32, jump_if_true, jump_if_false, k: u32| libc::sock_filter {

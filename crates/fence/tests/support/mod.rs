@@ -1,4 +1,4 @@
-//! The race that fences decide, and repetition of a test under other conditions.
+//! The race that shows whether fences work, and the repetition of a test under other conditions.
 
 mod again;
 mod race;

@@ -1,4 +1,4 @@
-//! Two threads write one word each and read the other's.
+//! The race: two threads each write one word and then read the other's word.
 
 use std::sync::atomic::{
     self, AtomicU32,
@@ -6,7 +6,7 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-/// A word with a cache line of its own.
+/// A word in a cache line of its own.
 #[repr(align(128))]
 struct Word(AtomicU32);
 
@@ -14,11 +14,11 @@ struct Word(AtomicU32);
 const ENOUGH: Duration = Duration::from_secs(10);
 const MIN_ROUNDS: u32 = 1000;
 
-/// The number of rounds in which both threads missed the other's write.
+/// Runs the race, and returns the number of rounds in which both threads missed the other's write.
 pub(crate) fn both_missed(rounds: u32, hot: fn(), cold: fn()) -> usize {
     let [a, b, last] = [0, 0, rounds].map(|word| Word(AtomicU32::new(word)));
     let (begun, enough) = (Instant::now(), ENOUGH * rounds.div_ceil(10_000));
-    // Each thread goes on when it has seen the other in its round, so they are never far apart.
+    // Each thread begins a round only when it has seen the other in the round before, so they are never far apart.
     let side = |own: &Word, other: &Word, fence: fn(), ends: &dyn Fn() -> bool| -> Vec<bool> {
         let mut all_missed = Vec::new();
         for round in 1.. {

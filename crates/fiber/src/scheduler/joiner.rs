@@ -5,8 +5,7 @@
 //! | value | meaning |
 //! | --- | --- |
 //! | 0 | The fiber has not ended, and has no joiner. |
-//! | an address | The fiber or thread at this address waits. For a thread, the word owns a reference. A fiber stays alive without
-//! one as long as it is in the word. |
+//! | an address | The fiber or thread at this address waits. For a thread, the word owns a reference. A fiber stays alive without one as long as it is in the word. |
 //! | an address, pinned | The same, but another thread is using the joiner, so the joiner cannot leave now. |
 //! | `ENDED` | The fiber has ended. |
 //!
