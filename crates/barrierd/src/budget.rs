@@ -1,8 +1,8 @@
 //! The budget: the processor time that the daemon may use, which is a share of one processor, and each user's part of this time.
 //!
 //! Every user with a connection has an account. As time passes, the share earns processor time, which is divided equally among
-//! the accounts that are not full. In each iteration of its loop, the daemon uses processor time. The users for whom it has
-//! worked pay for this time, in proportion to the work. The daemon does not serve an account in debt until the account has earned
+//! the accounts that are not full. In each iteration of its loop, the daemon uses processor time. This time is charged to the
+//! users that it has served, in proportion to the work. The daemon does not serve an account in debt until the account has earned
 //! enough. In any interval, the daemon therefore uses at most its share and earlier savings, whatever clients do.
 
 use std::collections::BTreeMap;

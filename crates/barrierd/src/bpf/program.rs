@@ -9,7 +9,7 @@ use super::assembler::Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use super::assembler::{Assembler, Helper, Instruction, Is, Label};
 use super::control::{Bell, ENTRY_WORDS};
 
-/// What an event says about its processor.
+/// The meaning of an event for the state of its processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The processor is in the kernel.

@@ -17,7 +17,7 @@ use crate::support::{Daemon, Ends, LIMIT, With, pass};
 
 /// The daemon's default share of a processor, as documented, in percent.
 const SHARE: f64 = 0.8;
-/// What the daemon may use in addition to its share: its savings at the start, and the overdraft of its users.
+/// The time that the daemon may use in addition to its share: its savings at the start, and the overdraft of its users.
 const SAVED: Duration = Duration::from_millis(25 + 5);
 
 /// The first of the user numbers to which the tests change.
@@ -168,7 +168,7 @@ fn closed() -> File {
 #[test]
 fn a_refused_newcomer_gets_the_reason() {
     let Some(daemon) = reachable(With::FallBacks, &["--connections", "3"]) else { return };
-    // The daemon may not have closed an earlier connection of this test yet, so this is repeated.
+    // `client` tries again while it is refused: the daemon may not have closed an earlier connection of this test yet.
     let clients: Vec<Client> = std::iter::repeat_with(|| daemon.client()).take(3).collect();
     let refused = Client::connect_to(&daemon.socket()).unwrap_err();
     let Refused::Declined { reason } = &refused else { panic!("{refused}") };
