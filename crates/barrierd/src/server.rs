@@ -34,7 +34,7 @@ const LISTENER: u64 = u64::MAX;
 const RING: u64 = u64::MAX - 1;
 const BARRIER: u64 = u64::MAX - 2;
 
-/// The data that the daemon sends to a new client.
+/// The greeting and the descriptors that the daemon sends to a new client.
 #[derive(Debug)]
 pub(crate) struct Gift {
     pub(crate) hello: Hello,
@@ -146,8 +146,8 @@ impl Server {
         }
     }
 
-    /// Mutes the clients with an event in this iteration whose users are now in debt. Only these: a connection that was not
-    /// served lately is still served once while other connections of its user rest.
+    /// Mutes the clients with an event in this iteration whose users are now in debt. The other connections of these users are
+    /// not muted yet, so each of them can still be served once.
     fn mute_debtors(&self, state: &mut State) {
         for place in std::mem::take(&mut state.named) {
             let Some(connection) = state.clients.get(place) else { continue };

@@ -142,8 +142,7 @@ fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, s
     });
 }
 
-/// Writes a line to standard error. A failure is ignored, since the daemon also runs without a reader of standard
-/// error.
+/// Writes a line to standard error. A failure is ignored, because the daemon must also run if nothing reads its standard error.
 #[expect(clippy::disallowed_methods, reason = "the lines quote what is not the daemon's own")]
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "barrierd: {line}");

@@ -35,7 +35,7 @@ pub struct Fence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
-    /// The kernel's reason for refusing the kind in force.
+    /// The kernel's reason for refusing the fence of the back-end in force.
     pub reason: String,
 }
 

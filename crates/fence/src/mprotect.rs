@@ -94,8 +94,8 @@ mod on_x86 {
     fn shoot_down(page: *mut u8) -> io::Result<()> {
         fence(Ordering::SeqCst);
         protect(page, libc::PROT_READ | libc::PROT_WRITE)?;
-        // A page that is not in memory is not in any TLB either, so it must be resident.
-        // SAFETY: the page is this crate's own, stays mapped, and has just become writable.
+        // The page must be resident, because a page that is not in memory is in no TLB. SAFETY: the page is this crate's own,
+        // stays mapped, and has just become writable.
         unsafe { page.write_volatile(1) };
         protect(page, libc::PROT_READ)?;
         fence(Ordering::SeqCst);

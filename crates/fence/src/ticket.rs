@@ -87,7 +87,7 @@ impl Ticket {
 
     /// Waits until the fence has been passed, at most until `deadline`. Returns whether the fence has been passed.
     ///
-    /// Blocks meanwhile. A fence that takes microseconds is passed even if the deadline is over.
+    /// Blocks meanwhile. A fence that takes microseconds is passed even if the deadline has passed already.
     #[must_use]
     pub fn wait_until(&self, deadline: Instant) -> bool {
         while !self.is_done() {

@@ -32,7 +32,7 @@ pub struct Frame {
     pub place: Option<String>,
 }
 
-/// The reason for which a [stall](crate::Report::Stalled) has no backtrace.
+/// The reason why a [stall](crate::Report::Stalled) has no backtrace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoBacktrace {
@@ -61,7 +61,7 @@ impl Backtrace {
         Backtrace { addresses: addresses.into() }
     }
 
-    /// Takes the backtrace of the fiber that runs; `None` if its stack has too little room left.
+    /// Captures the backtrace of the running fiber; `None` if too little of its stack is free.
     pub(crate) fn take(fiber: &Core) -> Option<Self> {
         let [_, floor, _] = fiber.state.stack()?;
         let here = 0_u8;
@@ -109,16 +109,16 @@ impl Backtrace {
         frames
     }
 
-    /// Frees the memory that [`frames`](Self::frames) keeps for the names of this program.
+    /// Frees the memory that [`frames`](Self::frames) uses to cache the names of this program's functions.
     pub fn forget_symbols() {
         backtrace::clear_symbol_cache();
     }
 }
 
-/// The folder of this crate's sources, as debug information names it.
+/// The path of this crate's source folder in debug information.
 const SOURCES: &str = file!().split_at(file!().len() - "backtrace.rs".len()).0;
 
-/// The folders of the standard library's sources, as debug information names them.
+/// The paths of the standard library's source folders in debug information.
 const STD_SOURCES: [&str; 3] = ["/library/core/src/", "/library/std/src/", "/library/alloc/src/"];
 
 // A function is recognised by its path or by its file. With line tables alone, a function's name lacks the path, but the file is

@@ -57,7 +57,7 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
         theirs.is_there.store(true, Release);
         caller.wake();
     });
-    // SAFETY: extends the lifetime of what the call borrows. This function returns only after the job has set `is_there`, when
+    // SAFETY: this extends the lifetime of the call's borrows. This function returns only after the job has set `is_there`, when
     // the call and everything in it have been dropped, and moves the result out here. It unwinds only if it owns the job itself;
     // no thread has then begun the job, and the unwinding drops it.
     let mut job: Job = unsafe { std::mem::transmute(job) };
@@ -104,7 +104,7 @@ struct Answer<T> {
     result: Mutex<Option<thread::Result<T>>>,
 }
 
-/// The threads for blocking calls. They start on demand, and exit after 10 s without work or with the runtime.
+/// The threads for blocking calls. They are started on demand, and exit after 10 s without work or when the runtime ends.
 #[derive(Clone)]
 pub(crate) struct BlockingThreads {
     inner: Arc<Inner>,
@@ -156,7 +156,7 @@ impl BlockingThreads {
         Ok(ticket)
     }
 
-    /// Takes a job out of the line, if no thread has begun it.
+    /// Removes a job from the line and returns it; `None` if a thread has begun it.
     fn withdraw(&self, ticket: u64) -> Option<Job> {
         let mut state = self.inner.state.lock();
         let place = state.jobs.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;

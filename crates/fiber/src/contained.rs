@@ -11,8 +11,8 @@ pub(crate) fn discard<T>(value: T) {
     }
 }
 
-/// Drops values one after another. A panic of a destructor does not keep the others from running; the first one resumes
-/// at the end, unless the thread is panicking already. The panic hook has reported them all.
+/// Drops values one after another. If a destructor panics, the other destructors still run. The first panic resumes at the end,
+/// unless the thread is panicking already. The panic hook has reported them all.
 pub(crate) fn drop_all<T>(values: impl IntoIterator<Item = T>) {
     let mut first = None;
     for value in values {

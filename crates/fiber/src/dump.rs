@@ -98,7 +98,7 @@ impl Dump {
             backtrace: None,
         };
         cores.retain(|core| core.state.phase() != Phase::Ended);
-        // Backtraces are taken after the reports, because they deepen the stacks.
+        // The backtraces come after the reports, because capturing them deepens the stacks.
         let mut fibers: Vec<_> = cores.iter().map(report).collect();
         if let Some(limit) = limit {
             let waits = |report: &FiberReport| matches!(report.state, State::Waiting { .. });

@@ -23,9 +23,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! For pipes and terminals, use [`process`](crate::process). A `File` of a pipe or terminal occupies a thread for each read,
-//! except under [`Completion`](crate::IoModel::Completion), and neither a cancellation nor the end of the runtime ends the
-//! read.
+//! For pipes and terminals, use [`process`](crate::process). If a `File` is a pipe or a terminal, each read occupies a thread,
+//! except under [`Completion`](crate::IoModel::Completion). Neither a cancellation nor the end of the runtime ends such a read.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, IoSliceMut, Read, Seek, SeekFrom, Write};
@@ -202,7 +201,7 @@ impl File {
             Some(IoModel::NonBlocking | IoModel::Readiness) => {
                 match preadv2(&self.inner, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT) {
                     Ok(bytes) => return Ok(bytes),
-                    // The data are not cached, or the file system or the kernel cannot tell.
+                    // The data are not cached, or the file system or the kernel cannot tell whether they are.
                     Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::INTR) => {}
                     Err(error) => return Err(error.into()),
                 }

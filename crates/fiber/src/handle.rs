@@ -1,4 +1,4 @@
-//! A handle to a fiber, which names the fiber and wakes it.
+//! Handles to fibers. With a handle, any thread can identify a fiber and wake it.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Release};

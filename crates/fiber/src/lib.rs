@@ -45,9 +45,10 @@
 //! to another thread. Values that are not `Send` may therefore live across waits, and the address of a thread local
 //! stays valid.
 //!
-//! The price is balance: other workers cannot relieve a worker of the fibers it has started. A fiber that keeps its
-//! worker for [longer than 10 ms](Options::stall) is reported, and the unstarted fibers behind it go to other workers.
-//! If a fiber spawns another fiber and continues to compute, an idle worker starts the new fiber after about 2 ms.
+//! The disadvantage is that load is balanced less well: other workers cannot take over fibers that a worker has started. If a
+//! fiber keeps its worker busy for [longer than 10 ms](Options::stall), this is reported, and other workers take the worker's
+//! unstarted fibers. If a fiber spawns another fiber and continues to compute, an idle worker starts the new fiber after about 2
+//! ms.
 //!
 //! A worker resumes its ready fibers one after the other; each resumption is a *turn*. Ready fibers come before unstarted ones,
 //! so that few stacks are in use: a worker starts a new fiber when none is ready, and at least once in 16 turns.
@@ -57,9 +58,9 @@
 //! during a wait. Use [`fiber_local!`] for a value that belongs to one fiber. The modes of floating-point arithmetic, such as
 //! the direction of rounding, belong to the thread as well: code that changes a mode must restore it before it waits.
 //!
-//! Two kinds of code expect calls on a thread to end in the reverse order of their beginning, and must not wait: code that stores
-//! a pointer to its stack in a thread local for the duration of a call (the crate `scoped-tls`), and code that holds a lock whose
-//! owner is a thread. A reentrant lock, for example, admits every fiber of the holder's thread.
+//! Some code expects that calls on a thread end in the reverse order in which they began. Such code must not wait. There are two
+//! kinds: code that stores a pointer to its stack in a thread local for the duration of a call (the crate `scoped-tls`), and code
+//! that holds a lock whose owner is a thread. A reentrant lock, for example, admits every fiber of the holder's thread.
 //!
 //! # Cancellation
 //! [`JoinHandle::cancel`] asks a fiber to end. The fiber unwinds at its next wait, or in its current one: destructors
@@ -71,8 +72,8 @@
 //! borrowed from the fiber. It also does not interrupt a wait in a destructor that runs because the fiber ends or unwinds,
 //! because a second panic would abort the process. While such a destructor waits during unwinding, [`std::thread::panicking`] is
 //! `true` for all fibers of its worker. Until the flag is clear, a cancelled fiber of that worker does not unwind; it checks the
-//! flag every millisecond. A destructor that runs during unwinding should therefore not wait for another fiber of its worker to
-//! be cancelled.
+//! flag every millisecond. During unwinding, a destructor should therefore not wait until another fiber of its worker has been
+//! cancelled.
 //!
 //! A program compiled with `panic = "abort"` never unwinds. There, a cancelled fiber must poll [`is_cancelled`] and return.
 //! Dropping a [`Runtime`] waits until all fibers have done so, which may be never.
@@ -86,7 +87,7 @@
 //! Stacks lie in reserved address space, each above a guard, and memory is committed as it is touched. On Linux 6.13
 //! and later, guards take no mappings, so a million stacks fit under the kernel's default limits. On older kernels, guards are
 //! made by `mprotect`. A process then has room for about 28,000 stacks, and the error names this limit. An overflow aborts the
-//! process with a report of the fiber's name, the stack's size and the option that raises it. [`Runtime::stacks`] reports the
+//! process. A report names the fiber, the stack's size, and the option that raises the size. [`Runtime::stacks`] reports the
 //! greatest depth so far.
 //!
 //! Signal handlers installed without `SA_ONSTACK` run on the fiber's stack, which must have room for them.

@@ -70,7 +70,7 @@ impl<T> Outcome<T> {
 
     /// Marks the handle as gone, and drops the result if the fiber has stored one.
     pub(crate) fn detach(&self) {
-        // Acquire pairs with the release in `leave`; release with the acquire there.
+        // Acquire pairs with the release in `leave`, and release pairs with the acquire in `leave`.
         if self.stage.load(Relaxed) != DETACHED && self.stage.swap(DETACHED, AcqRel) == READY {
             // SAFETY: the result belongs to the handle.
             drop(Abandoned { outcome: self, result: unsafe { (*self.result.get()).take() } });

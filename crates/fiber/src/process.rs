@@ -1,4 +1,4 @@
-//! Child processes whose end and whose pipes suspend the fiber.
+//! Child processes. Waiting for the end of a process, or for its pipes, suspends the fiber.
 //!
 //! ```
 //! use std::process::Command;
@@ -29,8 +29,8 @@ use crate::waiter::Waiter;
 
 /// Starts a process.
 ///
-/// A thread for [blocking calls](crate::blocking()) starts the process, and exits soon afterwards. The kernel sends a
-/// parent-death signal (`PR_SET_PDEATHSIG`) when that thread exits, which would end the process early.
+/// A thread for [blocking calls](crate::blocking()) starts the process, and may exit soon afterwards. Do not request a
+/// parent-death signal (`PR_SET_PDEATHSIG`): the kernel would send it when that thread exits, and end the process early.
 ///
 /// # Errors
 /// Returns the errors of [`Command::spawn`]. If no descriptors are left, returns an error and kills the process.
@@ -46,9 +46,9 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Runs a process to its end and returns what it wrote, as [`Command::output`] does. Replaces the standard streams of
-/// `command`; the input is empty. If you need other streams, [`spawn`] the process and
-/// [wait for its output](Child::wait_with_output).
+/// Runs a process to its end and returns its status and its output, like [`Command::output`]. Replaces the standard streams of
+/// `command`; the input is empty. If you need other streams, [`spawn`] the process and [wait for its
+/// output](Child::wait_with_output).
 ///
 /// If the fiber is cancelled or the output cannot be read, the process is killed, because no handle of it remains.
 ///
@@ -211,9 +211,9 @@ pub struct PipeReader {
 }
 
 impl PipeReader {
-    /// Takes over the reading end of a pipe, and makes it non-blocking. Other owners of the same open file find it
-    /// non-blocking as well: a terminal or a pipe that other processes use is better left to
-    /// [blocking calls](crate::blocking()).
+    /// Takes over the reading end of a pipe, and makes it non-blocking. This also affects
+    /// other owners of the same open file. For a terminal, or a pipe that other processes use, use
+    /// [blocking calls](crate::blocking()) instead.
     ///
     /// # Errors
     /// Returns an error if the descriptor cannot be made non-blocking.
@@ -249,9 +249,9 @@ pub struct PipeWriter {
 }
 
 impl PipeWriter {
-    /// Takes over the writing end of a pipe, and makes it non-blocking. Other owners of the same open file find it
-    /// non-blocking as well: a terminal or a pipe that other processes use is better left to
-    /// [blocking calls](crate::blocking()).
+    /// Takes over the writing end of a pipe, and makes it non-blocking. This also affects
+    /// other owners of the same open file. For a terminal, or a pipe that other processes use, use
+    /// [blocking calls](crate::blocking()) instead.
     ///
     /// # Errors
     /// Returns an error if the descriptor cannot be made non-blocking.

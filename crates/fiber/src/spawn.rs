@@ -1,4 +1,4 @@
-//! Spawning turns a function into a body, and its result into a packet for the joiner.
+//! Spawning: turns a function and its future result into the body of a fiber.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -136,8 +136,8 @@ impl Builder {
     ) -> Result<ScopedJoinHandle<'scope, T>, SpawnError> {
         let state = scope.state();
         state.enter();
-        // SAFETY: the scope's function returns only when every fiber that entered has left, which a fiber does after
-        // its body and its result are gone; `'scope` lasts until then.
+        // SAFETY: the function `scope` returns only after every fiber of the scope has called `leave`, when its body and its
+        // result are gone. `'scope` lasts until then.
         let spawned = unsafe { spawn_unchecked(scope.shared(), self.traits, body, Some(Arc::clone(state))) };
         match spawned {
             Ok(handle) => {
@@ -188,23 +188,24 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
             Start::Cancelled => unrun(function, JoinError::Cancelled),
             Start::NoStack(error) => unrun(function, JoinError::NotStarted(error)),
         };
-        // SAFETY: this is the fiber, which has not left its result yet.
+        // SAFETY: this code runs in the fiber, which has not called `leave` yet.
         unsafe { self.outcome.put(left) };
         // A cancellation does not interrupt destructors that run because the fiber ends.
         let mask = Mask::new();
         // SAFETY: this code runs in the fiber. If the fiber got no stack, no fiber runs here, and the call does nothing.
         Local::with(|_, fiber| unsafe { fiber.own() }.locals.end());
-        // SAFETY: this is the fiber, and it calls once.
+        // SAFETY: this code runs in the fiber, once.
         unsafe { self.outcome.leave() };
         drop(mask);
-        // From here on, function and result are gone or belong to the handle, so what they borrow may end.
+        // From here on, the function and the result are gone or belong to the handle, so the values that they borrow may be
+        // dropped.
         if let Some(scope) = self.outcome.scope() {
             scope.leave();
         }
     }
 
     unsafe fn discard(&self) {
-        // SAFETY: the caller calls once, and does not run the function.
+        // SAFETY: the caller calls this once, and never runs the function.
         drop(unsafe { self.take() });
     }
 }
@@ -229,8 +230,8 @@ where
     // SAFETY: the packet is valid and never moves.
     let outcome = unsafe { NonNull::new_unchecked(&raw mut (*packet.as_ptr()).outcome) };
     let work: NonNull<dyn Work + '_> = packet;
-    // SAFETY: this only extends the lifetime of the borrows in the packet, as the caller permits. When the packet is freed,
-    // they may have ended, but function and result are no longer in it.
+    // SAFETY: this only extends the lifetime of the borrows in the packet, as the caller permits. When the packet is freed, these
+    // borrows may have ended, but the function and the result are no longer in the packet.
     let work = unsafe { std::mem::transmute::<NonNull<dyn Work + '_>, NonNull<dyn Work + 'static>>(work) };
     let core = shared.spawn(traits, work)?;
     // SAFETY: the fiber's control block has the packet, and this is the first handle.

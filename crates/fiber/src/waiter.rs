@@ -150,7 +150,7 @@ fn unwind(fiber: &Core) {
     }
 }
 
-/// Unwinds the fiber that runs if it is cancelled, as a wait does. Does nothing outside a fiber.
+/// Unwinds the running fiber if it is cancelled. Does nothing outside a fiber.
 pub(crate) fn unwind_if_cancelled() {
     Local::with(|_, fiber| check_cancelled(fiber, std::thread::panicking()));
 }

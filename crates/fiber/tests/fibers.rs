@@ -226,7 +226,7 @@ fn a_started_fiber_never_changes_its_thread() {
 #[test]
 fn unstarted_fibers_go_to_other_workers() {
     let runtime = Runtime::start(Options::new(Threads::Workers(2)).on_report(|_| {})).unwrap();
-    // The spawner keeps its worker until its child, spawned on that worker, has run elsewhere.
+    // The spawner keeps its worker busy until its child, which was spawned on the same worker, has run on another worker.
     let spawner = runtime.spawn(|| {
         let child = spawn(|| thread::current().id());
         while !child.is_finished() {

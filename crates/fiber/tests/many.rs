@@ -14,7 +14,7 @@ fn mappings() -> usize {
 
 #[test]
 fn a_hundred_thousand_fibers_park_within_a_hundred_mappings() {
-    // If each guard is a mapping, the test takes as many fibers as the kernel's default allows.
+    // If each guard is a mapping, the kernel's default limit does not allow more fibers than this.
     let fibers = if Guards::best() == Guards::Marks { 100_000 } else { 20_000 };
     let runtime = Runtime::start(Options::new(Threads::Workers(2)).on_report(|_| {})).unwrap();
     let before = mappings();

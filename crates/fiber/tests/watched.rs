@@ -209,7 +209,7 @@ fn a_thread_local_is_shared_by_the_fibers_of_a_worker_and_stays_where_it_is() {
     let other = runtime.spawn(|| {
         let address = SHARED.with(|shared| std::ptr::from_ref(shared).addr());
         let neighbour = spawn(|| SHARED.with(|shared| shared.set(shared.get() + 1)));
-        // The value stays borrowed across the wait, in which the neighbour changes it.
+        // The reference exists across the wait, during which another fiber changes the value.
         let seen = SHARED.with(|shared| {
             neighbour.join().unwrap();
             shared.get()

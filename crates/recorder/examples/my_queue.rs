@@ -1,4 +1,4 @@
-//! Records a queue of your own under four threads with random preemptions, checks it, and draws the result.
+//! An example to adapt: records a queue that four threads use with random preemptions, checks the history, and draws the result.
 //!
 //! `cargo run -p millstream-recorder --example my_queue`, then open `my_queue.html`.
 

@@ -150,8 +150,8 @@ fn stop_all(over: &AtomicBool) {
         }
         if let Some(&thread) = threads.get(turn as usize % threads.len().max(1)) {
             let resumptions = RESUMPTIONS.load(Relaxed);
-            // SAFETY: the call takes integers. The kernel refuses the number of an ended thread, and `process` confines
-            // the signal to this process.
+            // SAFETY: the call takes integers. If the thread has ended, the kernel returns an error. Because of `process`, the
+            // signal cannot reach another process.
             let is_sent = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, SIGNAL) } == 0;
             let sent = Instant::now();
             while is_sent && RESUMPTIONS.load(Relaxed) == resumptions && sent.elapsed() < MAX_HANDLER {

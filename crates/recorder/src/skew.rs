@@ -21,8 +21,8 @@
 //! bound the same number, because the clocks run at one rate. All bounds are therefore valid together, whether they come from one
 //! measurement or from several. If bounds contradict each other, an assumption is wrong, and they prove nothing.
 //!
-//! Source: Cristian, "Probabilistic clock synchronization" (1989); the bound from both directions is Lamport &
-//! Melliar-Smith's.
+//! Source: Cristian, "Probabilistic clock synchronization" (1989). The bounds from both directions come from Lamport and
+//! Melliar-Smith.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -43,7 +43,7 @@ fn large_rates_that_differ_are_refused_with_exact_figures() {
     assert_eq!(refusal.growing, 1);
     let gap = refusal.growth.unwrap();
     assert_eq!((gap.values(), gap.of()), (1, u128::from(u64::MAX) * u128::from(u64::MAX - 1)));
-    // The overflow is too far away for the check to follow.
+    // The overflow would come after more firings than the check follows.
     assert_eq!(refusal.overflows_at(10), None);
 }
 
@@ -66,7 +66,7 @@ fn values_that_may_wait_in_two_places_wait_where_they_are_smaller() {
             }
             let proof = check(&sized).unwrap();
             let bounds: Vec<u64> = proof.edges().iter().map(|bound| bound.values).collect();
-            // The queues in front of the prefix, behind it, beside it, and in front of the sink.
+            // In this order: the queues in front of the prefix, behind it, on the other path, and in front of the sink.
             let expected = if before < behind { [lag, 1, 1, 1] } else { [1, lag, 1, 1] };
             assert_eq!(bounds, expected);
         }

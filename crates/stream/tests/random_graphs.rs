@@ -53,7 +53,7 @@ fn least(simulator: &Simulator<'_>, bounds: &HashMap<Queue, u64>) -> Option<Hash
     Some(least)
 }
 
-/// Returns all capacities, from `least` on, whose sum is smaller.
+/// Returns all capacities that are at least `least` and whose sum is less than `sum`.
 fn with_smaller_sums(queues: &[Queue], least: &HashMap<Queue, u64>, sum: u64) -> Vec<HashMap<Queue, u64>> {
     let spare = sum - 1 - least.values().sum::<u64>();
     let mut all = vec![(least.clone(), spare)];

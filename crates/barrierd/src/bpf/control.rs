@@ -37,7 +37,7 @@ impl Control {
         Ok(Control { map, words })
     }
 
-    /// Relaxed, as all stores here: the fences that order them are described with the program.
+    /// Relaxed, like all stores in this file. Fences order them; `program.rs` describes how.
     pub(crate) fn set_bell(&self, bell: Bell) {
         self.words.get(0).store(bell as u64, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The capabilities of this machine and its kernel, probed again at each call.
+//! The capabilities of this machine and its kernel. Each call probes them again.
 //!
 //! The findings explain to a person why something is slow or refused. The fences do not use them. Probing has no effect, except
 //! that it chooses the fences' back-ends.

@@ -70,7 +70,7 @@ struct Answer {
     room: *mut u8,
 }
 
-/// Takes the backtrace of the fiber that the worker runs, if it is `fiber`.
+/// Returns the backtrace of the fiber that the worker runs, if that is `fiber`.
 pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrace> {
     if !registers::ARE_KNOWN {
         return Err(NoBacktrace::Unsupported);

@@ -11,8 +11,8 @@
 //! | `alarm.rs` | the descriptor that ends a worker's sleep in its poller |
 //!
 //! # One loop above the models
-//! Every descriptor that can wait is non-blocking. An operation tries its call; if the call would block, the fiber waits
-//! until the descriptor is ready and tries again. Interrupted calls, vanished peers, time limits and cancellation are
+//! Every descriptor that can wait is non-blocking. An operation makes its system call. If the call would block, the fiber waits
+//! until the descriptor is ready and makes the call again. Interrupted calls, vanished peers, time limits and cancellation are
 //! therefore handled once, in `source.rs`, and the models differ only in how they wait. A cancelled fiber unwinds in its wait or
 //! before its call. It never unwinds after a call that has taken data, before it has returned that data.
 //!
@@ -24,9 +24,9 @@
 //! come. Hence each descriptor is registered only once, edge-triggered, and a wait costs no further system call. If fibers of
 //! several workers use a descriptor, it is registered with the poller of each worker.
 //!
-//! A [`poll`] does not own its descriptors, which others may close afterwards. It therefore registers a descriptor only for its
-//! wait, unless a source or another fiber's `poll` has registered it already. The last `poll` that waits for the descriptor ends
-//! such a registration.
+//! A [`poll`] does not own its descriptors, and after its return the program may close them. It therefore registers a descriptor
+//! only for its wait, unless a source or another fiber's `poll` has registered it already. The last `poll` that waits for the
+//! descriptor ends such a registration.
 //!
 //! # The read that would find nothing
 //! A TCP stream is empty after a read that returned less than its buffer. If the worker has not polled since then, the event of
@@ -36,8 +36,9 @@
 //! First, the event that ended the wait before the short read reported bytes and nothing else. If it also reported the end of the
 //! stream, an error or urgent data, these are not reported again.
 //!
-//! Second, that event, the short read and the next read belong to one [`Turn`](poller::Turn) of one poller. Other kinds of
-//! streams may return less than they hold: a Unix socket does so at messages that carry descriptors.
+//! Second, that event, the short read and the next read belong to one [`Turn`](poller::Turn) of one poller. With other kinds of
+//! streams, a read may return less than its buffer although more bytes are available: a Unix socket does so at messages that
+//! carry descriptors.
 
 mod alarm;
 #[cfg(all(test, not(loom)))]

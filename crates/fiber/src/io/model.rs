@@ -21,9 +21,9 @@ pub enum IoModel {
     /// but may block: reads of cached data return at once, and other calls are [blocking](crate::blocking()).
     #[default]
     Readiness,
-    /// The kernel carries out operations and reports when they are complete (io_uring): reads and writes of files, and polls
-    /// of sockets, submitted in batches. If the kernel has no io_uring, or the process may not use it, this model acts as
-    /// [`Readiness`](Self::Readiness).
+    /// The kernel performs operations and reports when they are complete (io_uring). The operations are reads and writes of
+    /// files, and polls of sockets; they are submitted in batches. If the kernel has no io_uring, or the process may not use it,
+    /// this model acts as [`Readiness`](Self::Readiness).
     Completion,
 }
 

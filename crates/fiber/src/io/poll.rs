@@ -31,7 +31,7 @@ use crate::waiter::{Waiter, yield_fiber};
 ///
 /// A cancelled fiber unwinds here. Under [`IoModel::Completion`] the fiber waits as under [`IoModel::Readiness`].
 ///
-/// Costs one system call if a descriptor is ready. Otherwise costs two, and two more for each descriptor.
+/// Costs one system call if a descriptor is ready. Otherwise it costs two system calls, and two more for each descriptor.
 ///
 /// ```
 /// use std::os::fd::AsFd;

@@ -34,7 +34,8 @@ pub(crate) enum Interest {
 }
 
 impl Interest {
-    /// Returns the events that end a wait. Errors end waits in both directions, and the call that follows reports them.
+    /// Returns the events that end a wait. Errors end waits in both directions. The next system call on the descriptor then
+    /// returns the error.
     const fn events(self) -> EventFlags {
         let own = match self {
             Interest::Read => EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::PRI),
@@ -99,7 +100,7 @@ pub(crate) struct Watch {
     first: AtomicU64,
     /// The registration with the first poller. Relaxed: only that poller's thread uses it.
     registration: AtomicU32,
-    /// The other pollers, with the alarm of each, which lives as long as the poller.
+    /// The other pollers. Each comes with its alarm, which exists exactly as long as the poller.
     others: Mutex<Vec<(u64, Weak<OwnedFd>)>>,
 }
 
@@ -111,7 +112,7 @@ impl Watch {
         first == poller || (first != 0 && self.others.lock().iter().any(|&(other, _)| other == poller))
     }
 
-    /// Returns the registration with this poller if it is the first, else 0.
+    /// Returns the registration with this poller; 0 if this poller is not the first.
     fn registration(&self, poller: u64) -> u32 {
         if self.first.load(Relaxed) == poller { self.registration.load(Relaxed) } else { 0 }
     }

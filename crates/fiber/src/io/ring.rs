@@ -24,7 +24,7 @@ use crate::waiter::{Mask, Waiter, may_unwind, yield_fiber};
 /// The number of entries in the submission queue. A full queue is submitted at once.
 const ENTRIES: u32 = 256;
 
-/// The mark of a cancellation's own completion.
+/// The mark of the completion that a cancellation itself produces.
 const CANCELLATION: u64 = u64::MAX;
 
 /// An operation whose result the fiber has not taken yet.
@@ -181,8 +181,8 @@ pub(crate) unsafe fn complete(
 ) -> io::Result<u32> {
     let inside = Local::with(|local, fiber| {
         loop {
-            // SAFETY: descriptor and buffers are valid until this function ends, which it does after the operation: see
-            // `wait`.
+            // SAFETY: the descriptor and the buffers are valid until this function ends, and it ends only after the operation:
+            // see `wait`.
             let begun = local.with_poller(|poller| unsafe { poller.ring()?.begin(entry, fiber) })?;
             let number = match begun {
                 Ok(number) => number,

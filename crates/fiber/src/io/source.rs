@@ -14,7 +14,7 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{unwind_if_cancelled, yield_fiber};
 
-/// The number of operations in a row, without a wait, after which a fiber lets others run.
+/// The number of operations without a wait after which a fiber yields.
 const MAX_OPERATIONS: u32 = 64;
 
 /// A socket or pipe of the standard library in non-blocking mode. Calls through a source wait by suspending the fiber.

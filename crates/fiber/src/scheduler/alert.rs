@@ -1,4 +1,4 @@
-//! How long an idle worker looks for work before it sleeps.
+//! Decides how long an idle worker spins before it sleeps.
 //!
 //! A sleep costs the worker a round trip into the kernel, and its waker a system call. If work comes soon, it is cheaper to spin
 //! and check for work; if not, the spinning is wasted. The rule is competitive: a worker spins for no longer than a sleep costs.

@@ -2,9 +2,9 @@
 //!
 //! A worker whose fibers wait for descriptors sleeps in its poller; any other worker sleeps on its event count. A ring increments
 //! the count. If the worker sleeps in the poller, or is about to, the ring also sounds an *alarm*: a descriptor that the poller
-//! watches. No ring is lost between the count and the alarm. The worker sets a flag before it sleeps in the poller, and then
-//! compares the count with its snapshot; a ring increments the count, and then reads the flag. A fence on each side puts these
-//! four accesses into one order, in which at least one side sees the other's write.
+//! watches. No ring is lost. Before the worker sleeps in the poller, it sets a flag and then compares the count with its
+//! snapshot. A ring increments the count and then reads the flag. A fence on each side puts these four accesses into one order,
+//! in which at least one side sees the other's write.
 
 use std::time::Instant;
 
@@ -45,7 +45,8 @@ impl<A: Alarm> Bell<A> {
         }
     }
 
-    /// Returns a snapshot of the number of rings. The worker takes it, looks for work, and then sleeps.
+    /// Returns a snapshot of the number of rings. A worker first takes a snapshot, then checks for work, and then sleeps with the
+    /// snapshot.
     pub(crate) fn snapshot(&self) -> Key {
         self.rings.snapshot()
     }

@@ -26,7 +26,7 @@ const MAX_KEPT: usize = 64;
 /// The control blocks of a runtime.
 pub(crate) struct Blocks {
     state: Mutex<State>,
-    /// Keeps the workers alive as long as the blocks, because a wake-up uses its fiber's worker.
+    /// Keeps the workers' posts alive as long as the blocks, because a wake-up uses the post of its fiber's worker.
     _posts: Box<[Arc<Post>]>,
 }
 
@@ -141,7 +141,7 @@ impl State {
                 (0..self.count.clamp(FIRST_CHUNK, MAX_CHUNK)).map(|_| Block::empty(blocks)).collect();
             self.count += chunk.len();
             let chunk = Chunk(NonNull::from(Box::leak(chunk)));
-            // `CoreRef::from_raw` restores pointers into the chunk with this provenance.
+            // Exposed, because `CoreRef::from_raw` restores pointers into the chunk from addresses.
             chunk.0.as_ptr().expose_provenance();
             self.idle.extend(chunk.blocks().map(Idle));
             self.chunks.push(chunk);
@@ -168,7 +168,7 @@ impl Drop for Chunk {
     }
 }
 
-/// The empty blocks of one worker, used last in, first out.
+/// The empty blocks of one worker. The block that was freed last is reused first.
 #[derive(Default)]
 pub(super) struct BlockCache {
     idle: Vec<Idle>,

@@ -47,7 +47,7 @@ pub(crate) trait Work: Send {
     unsafe fn discard(&self);
 }
 
-/// The reason for which a fiber leaves its worker.
+/// The reason why a fiber leaves its worker.
 pub(crate) enum Leave {
     /// The fiber lets others run, and is ready at once.
     Yield,
@@ -93,10 +93,10 @@ pub(crate) struct Core {
 /// The part of a fiber that only the fiber itself and its worker use. Both run on the worker's thread.
 #[repr(C)]
 pub(crate) struct Own {
-    /// Set from the start of the fiber to its end. The worker borrows it mutably while the fiber runs, so the fiber
-    /// must not touch it.
+    /// `Some` from the start of the fiber to its end. The worker borrows it mutably while the fiber runs, so the fiber must not
+    /// touch it.
     pub(super) carrier: UnsafeCell<Option<Carrier>>,
-    /// Suspends the fiber when the fiber calls it; set when the fiber starts.
+    /// The means by which the fiber suspends itself; set when the fiber starts.
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
     /// The fiber's stack pointer when the fiber last left its worker.
     pub(super) left_at: Cell<*const u8>,
@@ -177,7 +177,7 @@ impl Core {
         self.sole.as_ref()
     }
 
-    /// Ends the fiber's wait, or its next wait if it is awake.
+    /// Wakes the fiber. If it is awake, ends its next wait at once.
     #[inline]
     pub(crate) fn end_wait(&self) {
         if !self.wait.wake() {

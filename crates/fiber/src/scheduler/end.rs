@@ -1,9 +1,10 @@
 //! The end of a runtime: its owner cancels every fiber and waits until none is left.
 //!
-//! The owner announces the end and cancels the fibers that it finds. A fiber that is spawned meanwhile must not be missed. A
-//! thread outside the workers therefore checks for the end with a fence after each spawn: either the thread sees the end, or the
-//! owner finds the fiber. A worker checks without a fence, because a fence would more than double the cost of a spawn. It may
-//! miss the end, so it checks again with a fence before it sleeps. If it then sees the end, it cancels all fibers once more.
+//! The owner announces the end and cancels the fibers that it finds. A fiber that is spawned at the same time must be cancelled
+//! as well. A thread outside the workers therefore checks for the end with a fence after each spawn: either the thread sees the
+//! end, or the owner finds the fiber. A worker checks without a fence, because a fence would more than double the cost of a
+//! spawn. It may miss the end, so it checks again with a fence before it sleeps. If it then sees the end, it cancels all fibers
+//! once more.
 
 use crate::primitive::{
     AtomicBool,

@@ -14,7 +14,7 @@ use crate::primitive::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// An object that has the link for an inbox.
+/// An object that can be in an inbox, because it contains the link.
 pub(crate) trait Linked: Sized {
     /// A reference that keeps the object alive.
     type Ref;
@@ -63,7 +63,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
         loop {
             // SAFETY: the pointer comes from `into_raw`, and the inbox owns its reference until the receiver takes the item.
             unsafe { (*item).link().store(newest, Relaxed) };
-            // Release pairs with the receiver's acquire: it sees the link and everything written before the push.
+            // Release pairs with the receiver's acquire: the receiver sees the link and everything written before the push.
             match self.newest.compare_exchange_weak(newest, item, Release, Relaxed) {
                 Ok(_) => return newest.is_null(),
                 Err(found) => newest = found,

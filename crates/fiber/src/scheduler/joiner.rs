@@ -113,7 +113,7 @@ impl Joiner {
         let mut tries = 0u32;
         while may(word) {
             if word & PINNED == 0 {
-                // Acquire pairs with the release in `enter`; release publishes what the fiber wrote, or what the joiner did.
+                // Acquire pairs with the release in `enter`. Release publishes everything that the fiber wrote or the joiner did.
                 match self.0.compare_exchange(word, to(word), SeqCst, Acquire) {
                     Ok(_) => break,
                     Err(found) => word = found,

@@ -56,7 +56,7 @@ pub(crate) struct Local {
     pub(super) blocks: RefCell<BlockCache>,
     pub(super) alert: Alert,
     pub(super) tick: Cell<u32>,
-    /// The numbers of the next fibers that this worker's fibers spawn.
+    /// The numbers for the next fibers that are spawned on this worker.
     numbers: Cell<Range<u64>>,
     /// Whether the worker serves only one fiber, and ends with it.
     pub(crate) is_sole: bool,
@@ -144,7 +144,7 @@ impl Local {
         Self::on_this_thread().is_some_and(|local| Arc::as_ptr(&local.post) == fiber.home())
     }
 
-    /// Keeps an empty block, if this thread is a worker of the runtime that it belongs to.
+    /// Stores an empty block for reuse and returns `true`, if this thread is a worker of the block's runtime.
     pub(super) fn keep_block(blocks: NonNull<Blocks>, block: NonNull<Block>) -> bool {
         match Self::on_this_thread() {
             Some(local) if local.shared.fibers.is_of(blocks) => {

@@ -19,8 +19,8 @@
 //! of its event count (its *bell*), enters the list of idle workers, searches all queues once more, and sleeps on the snapshot.
 //! No wake-up is lost:
 //!
-//! - A ready fiber is pushed to the inbox before the bell rings. If the worker missed the fiber, its snapshot is older
-//!   than the ring, and the sleep ends at once.
+//! - A ready fiber is pushed to the inbox before the bell rings. If the worker missed the fiber, the worker's snapshot is older
+//!   than the ring, and its sleep ends at once.
 //! - An unstarted fiber is added to a queue under the queue's mutex, and the idle list is read afterwards. The worker
 //!   enters the list first and checks the queue under the mutex afterwards. Whichever locks the mutex second sees the
 //!   other's change: the worker sees the fiber, or the spawner sees the idle worker.

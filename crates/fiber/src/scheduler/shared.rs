@@ -28,7 +28,7 @@ use crate::report::Report;
 use crate::spawn::Traits;
 use crate::stack::{Guards, Layout, StackPool};
 
-/// The stack of a worker's own thread. Its loop needs little; the fibers have stacks of their own.
+/// The stack of a worker's own thread. The worker's loop needs little, and the fibers have their own stacks.
 const WORKER_STACK_BYTES: usize = 256 * 1024;
 
 /// A runtime.
@@ -125,7 +125,7 @@ impl Shared {
         Ok(fiber)
     }
 
-    /// Counts a fiber in, unless there are too many.
+    /// Adds a new fiber to the live ones. Returns `false` if there are too many.
     pub(super) fn admit(&self) -> bool {
         let limit = self.options.max_fibers;
         // Sequentially consistent; see `has_ended`.
@@ -179,7 +179,7 @@ impl Shared {
         })
     }
 
-    /// Wakes an idle worker, if there is one, to look for unstarted fibers.
+    /// Wakes an idle worker, if there is one. The worker then searches for unstarted fibers.
     pub(super) fn wake_idle(&self) {
         if let Some(worker) = self.idle.pop() {
             self.posts[worker].ring();
@@ -200,7 +200,7 @@ impl Shared {
     ///
     /// The worker that counts out the last fiber stores `live` and then reads `end`; `close` stores `end` and then rings the
     /// bells. In the total order of these accesses, at least one of the two rings the bells after both stores. A worker that has
-    /// missed one of the stores took its snapshot before that ring, so it does not sleep on.
+    /// missed one of the stores took its snapshot before that ring, so the ring ends its sleep.
     pub(super) fn has_ended(&self) -> bool {
         self.end.has_begun() && self.live.load(SeqCst) == 0
     }

@@ -61,7 +61,7 @@ impl Traces {
         asked.end().map(|question| question.found).unwrap_or_default()
     }
 
-    /// Stores the answer of a fiber, unless it comes too late.
+    /// Stores the answer of a fiber. Does nothing if the question has ended.
     pub(crate) fn answer(&self, fiber: &Core, backtrace: Option<Backtrace>) {
         let mut question = self.question.lock();
         let Some(asked) = &mut *question else { return };

@@ -1,7 +1,7 @@
 //! The watch: a thread that wakes up every 2 ms while workers are busy, and checks which fiber each worker runs.
 //!
-//! It keeps the runtime's coarse clock, reports a fiber that keeps its worker for too long, and wakes idle workers to
-//! take the unstarted fibers of busy ones. While all workers sleep, the watch sleeps too.
+//! The watch updates the runtime's coarse clock. It reports a fiber that keeps its worker busy for too long. It also wakes idle
+//! workers, which take the unstarted fibers of busy workers. While all workers sleep, the watch sleeps too.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -27,7 +27,7 @@ pub(crate) struct Clock {
     coarse_ms: AtomicU64,
     has_watch: bool,
     busy: AtomicUsize,
-    /// Rung when the first worker wakes up, and at the end.
+    /// Ends the watch's sleep: rung when the first worker wakes up, and at the end of the runtime.
     bell: EventCount,
 }
 

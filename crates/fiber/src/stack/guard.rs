@@ -4,8 +4,8 @@
 //! million stacks need only a few mappings. On older kernels, guards are made by `mprotect`, which splits the mapping at each
 //! guard. Each stack then takes two mappings, and a process may have 65,530 mappings by default (`vm.max_map_count`).
 //!
-//! A fault on a marked page is a `SIGSEGV` with the code for an unmapped address, and `/proc/self/maps` does not show
-//! the guard; only the address identifies it. Guards of both kinds survive `MADV_DONTNEED` and a fork.
+//! A fault on a marked page is a `SIGSEGV` with the code for an unmapped address, and `/proc/self/maps` does not show the guard.
+//! Such a fault can be recognised only by its address. Guards of both kinds survive `MADV_DONTNEED` and a fork.
 
 use std::io;
 use std::sync::OnceLock;
@@ -43,7 +43,7 @@ impl Guards {
     }
 }
 
-/// Returns whether the kernel supports marks, by marking a fresh page.
+/// Tries to mark a fresh page. Returns whether the kernel supports this.
 fn can_mark() -> bool {
     let bytes = page_bytes();
     let rights = libc::PROT_READ | libc::PROT_WRITE;

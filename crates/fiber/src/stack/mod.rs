@@ -1,8 +1,8 @@
 //! Guarded stacks in reserved address space.
 //!
 //! A [`Chunk`](chunk::Chunk) reserves the address space of many stacks at once and installs a guard below each. Memory is
-//! committed page by page as a stack is touched. A [`StackPool`] owns the chunks. Each worker keeps a [`StackCache`] of the
-//! stacks it used last, whose pages are still in its processor's caches.
+//! committed page by page as a stack is touched. A [`StackPool`] owns the chunks. Each worker has a [`StackCache`] with the
+//! stacks that it used last: their pages are still in the processor's caches.
 //!
 //! ```text
 //! low addresses                                                        high addresses

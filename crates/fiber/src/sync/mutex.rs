@@ -52,7 +52,7 @@ pub struct Mutex<T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the mutex hands its value to one holder at a time, which may be on any thread, so the value must be `Send`.
+// SAFETY: one holder at a time has access to the value. The holder may be on any thread, so the value must be `Send`.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 // SAFETY: as for `Send`; threads that share the mutex get a `&mut` to the value one after the other.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}

@@ -1,11 +1,11 @@
-//! The threading models and models of waiting under which every test of descriptors runs.
+//! Runs tests of descriptors under every threading model and every model of waiting.
 
 use millstream_fiber::{IoModel, Options, Runtime, Threads};
 
 pub(crate) const IO_MODELS: [IoModel; 4] =
     [IoModel::Blocking, IoModel::NonBlocking, IoModel::Readiness, IoModel::Completion];
 
-/// Runs `test` in a runtime of each pair of models, and checks that no fiber is left.
+/// Runs `test` in a runtime for each combination of models, and checks that no fiber is left.
 #[allow(dead_code, reason = "not every test program uses it")]
 pub(crate) fn under_each_io(test: impl Fn(&Runtime)) {
     for threads in [Threads::OneEach, Threads::One, Threads::Workers(3)] {

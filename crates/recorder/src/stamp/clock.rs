@@ -18,7 +18,7 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Keeps later accesses from beginning before all earlier ones are done.
+/// A full fence: no later access begins before all earlier accesses are complete.
 fn barrier() {
     fence(Ordering::SeqCst);
     #[cfg(target_arch = "x86_64")]

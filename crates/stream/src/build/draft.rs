@@ -13,8 +13,8 @@ use super::stream::Stream;
 /// A program of streams.
 ///
 /// Its methods create sources, and the methods of [`Chain`](super::Chain) and [`Stream`] derive streams from streams.
-/// Running one stream runs every stream that it depends on and ends the program. A program belongs to the thread that
-/// builds it.
+/// Running one stream also runs every stream on which it depends. A program can run only once. A program belongs to the thread
+/// that builds it.
 ///
 /// ```
 /// use millstream_stream::Program;

@@ -79,7 +79,8 @@ impl Decide<'_> {
             return Err(Refused::Cycle(refusal));
         }
         if firm.iter().all(|line| self.diagram.lines[*line].edge.is_none()) {
-            // The data decide which path lags. Each path has a buffer, and a run fails only if one is full.
+            // The data decide which path lags. Each path has a buffer, so the block is accepted; a run fails only if a buffer is
+            // full.
             return Ok(Vec::new());
         }
         if self.is_straight(lines, &firm) {

@@ -47,7 +47,7 @@ impl Cycle {
         let there = place(&around, join);
         let back = around.split_off(there).into_iter().rev().map(|(edge, forward)| (edge, !forward)).collect();
         let mut paths = [around, back];
-        // The path into the join's first input comes first.
+        // Order the paths by the inputs of the join in which they end.
         paths.sort_by_key(|path| path.last().map(|(edge, _)| net.edges[*edge].port));
         let [first, second] = [0, 1].map(|path| net.path(paths[path][0].0).collect::<Vec<_>>());
         let shared = first.into_iter().find(|branch| second.contains(branch));

@@ -26,7 +26,7 @@ pub enum Cause {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Path {
-    /// The nodes from the one after the fork to the one before the join.
+    /// The nodes between the fork and the join.
     pub nodes: Vec<NodeId>,
     /// The input of the join at which the path ends.
     pub port: usize,

@@ -30,7 +30,7 @@ pub enum Operator {
     Merge(Vec<usize>),
     /// Produces each value this many times.
     Repeat(u64),
-    /// Produces this many values before it takes the first, then each value that it takes.
+    /// Produces this many values before it takes any. Afterwards, produces each value that it takes.
     Prefix(u64),
     /// Takes all values, and produces one at the end.
     Reduce,

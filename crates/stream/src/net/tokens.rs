@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::contract::EdgeId;
 use super::view::{Kind, Takes, View};
 
-/// A firing: the inputs from which it takes, and whether it produces a value.
+/// A firing: the inputs from which the actor takes values, and whether it produces a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fire {
     pub(crate) takes: Takes,
@@ -143,7 +143,7 @@ impl Tokens {
         enters.map(|(edge, _)| *edge).find(|edge| self.is_full(*edge))
     }
 
-    /// Returns the firing of an actor that lacks nothing but room.
+    /// Returns the firing of an actor that could fire if its queues had room.
     pub(crate) fn without_room(&self, actor: usize) -> Fire {
         Fire { takes: self.view.actors[actor].kind.takes(self.phases[actor]), gives: true }
     }

@@ -105,7 +105,7 @@ pub(crate) struct ActorView {
     pub(crate) outputs: Vec<(EdgeId, Option<usize>)>,
 }
 
-/// Some edges of a net and the actors at their ends, renumbered in the order of the net.
+/// A view: some edges of a net and the actors at their ends. They have new numbers, in the order of the net.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) actors: Vec<ActorView>,

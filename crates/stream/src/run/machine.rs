@@ -21,7 +21,7 @@ pub(crate) struct Machine {
     pub(super) tokens: Tokens,
     pub(super) works: Works,
     /// The record of a period, and the position of the run in it; `None` if the data decide, or after a source has ended. While
-    /// there is a schedule, `tokens` is the state before its first firing.
+    /// there is a schedule, `tokens` contains the state before the schedule's first firing.
     schedule: Option<Schedule>,
     /// If the data decide, the firings recorded so far; `None` once the run continues by the rule. While there is a memo, only
     /// the peaks in `tokens` are valid, and all other state is in the memo.

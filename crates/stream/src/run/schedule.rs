@@ -33,7 +33,7 @@ struct Firing {
     begin: usize,
 }
 
-/// The firings of a period, after those that lead to it.
+/// The recorded firings: first those that lead to the period, and then those of the period.
 #[derive(Debug)]
 pub(crate) struct Record {
     firings: Vec<Firing>,
@@ -132,7 +132,7 @@ impl Schedule {
         Self { record, position: Position::default() }
     }
 
-    /// Fires as recorded until `give` breaks or a source ends.
+    /// Follows the record until `give` breaks or a source ends.
     pub(super) fn follow(
         &mut self,
         works: &mut Works,

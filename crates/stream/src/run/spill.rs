@@ -146,7 +146,7 @@ impl<T: Stored> SpillQueue<T> {
         Ok(())
     }
 
-    /// Stores the length of a long value, which begins with [`LONG`].
+    /// Stores the length of a long value: the mark [`LONG`], then eight bytes.
     #[cold]
     fn insert_length(&mut self, behind: usize, length: usize) {
         self.tail.splice(behind..behind, (length as u64).to_le_bytes());

@@ -43,8 +43,8 @@ const FUNCTIONS: [(&str, &str); 23] = [
     ("zip", "zip(x, y)"),
 ];
 
-/// The functions of one stream that may produce a value at another moment than the one at which its source was read. An error
-/// after such a function cannot name the position in the source.
+/// The functions of one stream that may produce a value late, after the source has read further. An error in a formula after such
+/// a function cannot name the position in the source.
 const AWAY: [&str; 6] = ["buffer", "prefix", "reduce", "repeat", "spill", "window"];
 
 /// The maximum length of a label, in characters.
@@ -539,7 +539,7 @@ impl Call<'_> {
     }
 }
 
-/// Counts the steps of a value of this many bytes.
+/// Adds the steps for a value of this many bytes.
 #[inline]
 fn count(uncounted: &UncountedSteps, bytes: usize) {
     if bytes >= BYTES_OF_A_STEP {

@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 
 use super::value::{MAX_TEXT, Value, give_back};
 
-/// Reads a JSON text of one line in place of a value.
+/// Parses a line of JSON, and overwrites `value` with the result.
 pub(super) fn read(text: &[u8], value: &mut Value) -> Result<(), String> {
     read_within(MAX_TEXT, text, value)
 }

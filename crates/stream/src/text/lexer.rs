@@ -21,7 +21,7 @@ pub(super) enum Token {
 const SIGNS: [&str; 20] =
     ["==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",", ";", ".", "+", "-", "*", "/", "%", "!"];
 
-/// Splits a text into tokens with their spans; the last token is the end.
+/// Splits a text into tokens with their spans. The last token marks the end of the text.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, Problem> {
     let mut tokens = Vec::new();
     let mut at = 0;

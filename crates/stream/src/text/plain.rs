@@ -186,7 +186,8 @@ fn number_of_any_form(text: &[u8]) -> Option<Plain<'static>> {
     if let Ok(whole) = text.parse() {
         return Some(Plain::Whole(whole));
     }
-    // Words such as `inf` and `nan`, and numbers too large for a float, would spoil every later sum.
+    // Words such as `inf` and `nan`, and numbers too large for a float, are not accepted: they would make every later sum
+    // useless.
     text.parse().ok().filter(|number| f64::is_finite(*number)).map(Plain::Number)
 }
 

@@ -43,7 +43,7 @@ impl Rows {
         self.bytes
     }
 
-    /// Reads the next row in place of another value. Returns `false` at the end.
+    /// Reads the next row and overwrites `value` with it. Returns `false` at the end.
     pub(super) fn read(&mut self, value: &mut Value) -> Result<bool, String> {
         let Self { reader, row, header, wanted, bytes } = self;
         if !matches!(value, Value::Fields(_)) {
@@ -238,7 +238,7 @@ impl Lines {
         Ok(read > 0)
     }
 
-    /// Counts the bytes that the reader gets, and the carriage returns in them that no newline follows.
+    /// Counts the bytes that the reader gets, and those carriage returns in them that are not followed by a newline.
     fn give(&mut self, bytes: &[u8]) {
         if self.last[1] == b'\r' && bytes.first() != Some(&b'\n') {
             self.returns += 1;
@@ -280,7 +280,7 @@ fn newline_after_commas(bytes: &[u8], begin: usize, stop: usize, mut comma: impl
     None
 }
 
-/// Returns a word with the highest bit set in each byte that equals this one.
+/// Returns a word in which the highest bit of each byte is set if that byte of `word` equals `byte`.
 #[inline(always)]
 fn places_of(byte: u8, word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -317,12 +317,12 @@ impl Read for Lines {
     }
 }
 
-/// Counts the carriage returns that another byte than a newline follows.
+/// Counts the carriage returns that are followed by another byte than a newline.
 fn returns_alone(bytes: &[u8]) -> u64 {
     memchr_iter(b'\r', bytes).filter(|at| bytes.get(at + 1).is_some_and(|next| *next != b'\n')).count() as u64
 }
 
-/// Fails if the input has ended within a quote of the row.
+/// Returns an error if the input has ended within a quote of the row.
 #[inline]
 fn no_quote_is_open(reader: &csv::Reader<Lines>, row: &csv::ByteRecord) -> Result<(), String> {
     // The reader asks for more than the additional newline only if the last row is incomplete.
@@ -393,7 +393,7 @@ mod tests {
         }
     }
 
-    /// Returns the rows, and whether an error ends them.
+    /// Returns the rows, and whether an error followed the last one.
     fn rows(text: &[u8], random: &mut Random, wanted: Option<&[String]>) -> (Vec<Vec<Vec<u8>>>, bool) {
         let mut rows = match Rows::open(Box::new(Drops(text.to_vec(), random.fork())), wanted) {
             Ok(rows) => rows,

@@ -13,7 +13,7 @@ pub(super) const MAX_TEXT: usize = 64 << 20;
 /// The size in bytes from which the unused memory of a text or a list may be released.
 const KEPT: usize = 1 << 20;
 
-/// Releases unused memory that a large value has left behind.
+/// Releases memory that was needed for a large value and is mostly unused now.
 #[inline]
 pub(super) fn give_back<T>(values: &mut Vec<T>) {
     if values.capacity() > KEPT / size_of::<T>() && values.capacity() / 4 > values.len() {
@@ -94,7 +94,7 @@ impl Hash for Value {
 }
 
 impl Value {
-    /// Turns the value into a key: equal numbers become the same key, and NaN, which equals no value, is an error.
+    /// Turns the value into a key. Equal numbers become the same key. NaN is an error, because it equals no value.
     pub(super) fn unify(&mut self) -> Result<(), String> {
         match self {
             Self::Number(number) if number.is_nan() => Err("a key that is NaN equals no key".to_owned()),

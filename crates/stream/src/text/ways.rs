@@ -41,7 +41,7 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Returns the texts of a way out, each with its effect.
+    /// Returns the texts to write for a way out, each with a description of its effect.
     fn ways(&self, way: Way, refusal: &Refusal, rereadable: bool) -> Vec<(String, String)> {
         let (slow, fast) = (&self.text[self.slow.clone()], &self.text[self.fast.clone()]);
         let fork = refusal.fork_label();

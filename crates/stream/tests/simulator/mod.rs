@@ -1,4 +1,5 @@
-//! A simulator of all orders of firing. It is written from the definition and shares only the graph with the checker.
+//! A simulator of all orders of firing. It follows the definition directly, and shares no code with the checker except for the
+//! graph.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -63,7 +64,7 @@ impl<'a> Simulator<'a> {
         Self { graph, queues, actor, elastic }
     }
 
-    /// Follows every order of firing, and both decisions of the data at each value, from the start.
+    /// From the start, follows every order of firing, and at each data decision both outcomes.
     pub(crate) fn explore(&self, caps: &HashMap<Queue, u64>, most: usize) -> Outcome {
         let caps: Vec<u64> = self.queues.iter().map(|queue| caps[queue]).collect();
         let mut start: State = vec![0; self.queues.len() + self.graph.nodes().len()];

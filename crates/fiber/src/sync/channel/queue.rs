@@ -47,7 +47,7 @@ pub(super) struct Queue<T, W> {
 pub(super) struct Woken<W> {
     sender: Option<W>,
     receiver: Option<W>,
-    /// All receivers in line, if that was the last value and there will be no more.
+    /// If that was the last value and no sender is left, all receivers in line; otherwise empty.
     last: Vec<W>,
 }
 
