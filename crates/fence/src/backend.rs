@@ -11,7 +11,7 @@ pub(crate) struct Backend {
     pub(crate) about: &'static str,
     /// Whether the light side needs no fence instruction.
     pub(crate) asymmetric: bool,
-    /// Which party passes the fences of tickets.
+    /// The party that passes the fences of tickets.
     pub(crate) tickets: Tickets,
     /// Prepares the back-end; the error says what is missing. Must be called before `heavy`. Calling it again is harmless.
     pub(crate) prepare: fn() -> Result<(), String>,

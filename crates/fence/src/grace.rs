@@ -19,7 +19,7 @@ pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
         // This fence gets no number: light fences are full fences, so no caller waits for one; see `Ticket::is_done`.
         return (backend.heavy)();
     }
-    // AcqRel, followed by a full fence in the kernel. `next` is the other side; see there.
+    // AcqRel, followed by a full fence in the kernel. The comment in `next` explains the other side.
     let number = BEGUN.fetch_add(1, Ordering::AcqRel) + 1;
     stand_in::pass(backend)?;
     // Release pairs with the acquire in `has_ended`: everything other threads wrote before the fence is visible to a

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use millstream_fence::{Fence, heavy, light};
 
-/// Longer than any operation here takes.
+/// A time limit that no operation of these tests reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Tries until `is_so` returns `true`. The fences of other tests serve every ticket, so single tries may fail.

@@ -78,7 +78,7 @@ fn figure(title: &str, budget: Duration, run: impl Fn(u64) -> Duration) {
     println!("{title:<52} {:>9.1} ns   fastest {:>9.1} ns", per_step[RUNS / 2], per_step[0]);
 }
 
-/// Runs `body` below `depth` frames.
+/// Calls itself `depth` times, and then runs `body`.
 fn below(depth: u32, body: &mut dyn FnMut()) {
     let frame = black_box([depth; 8]);
     if depth == 0 {

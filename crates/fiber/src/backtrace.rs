@@ -5,7 +5,7 @@ use std::ptr;
 
 use crate::scheduler::core::Core;
 
-/// The maximum number of frames of a backtrace. Frames further out are left off.
+/// The maximum number of frames of a backtrace. If a stack has more, the outermost frames are left out.
 pub(crate) const MAX_FRAMES: usize = 96;
 
 /// The free stack that a fiber needs in order to take its backtrace: several times what the unwinder uses.

@@ -1,4 +1,4 @@
-//! Yield, park and sleep. Outside a fiber, each acts on the thread.
+//! Yield, park and sleep. Outside a fiber, each of them acts on the calling thread.
 
 use std::time::{Duration, Instant};
 

@@ -211,9 +211,8 @@ pub struct PipeReader {
 }
 
 impl PipeReader {
-    /// Takes over the reading end of a pipe, and makes it non-blocking. This also affects
-    /// other owners of the same open file. For a terminal, or a pipe that other processes use, use
-    /// [blocking calls](crate::blocking()) instead.
+    /// Takes over the reading end of a pipe or a terminal, and makes it non-blocking. This also affects other owners of the same
+    /// open file. If other processes use the terminal or the pipe, make [blocking calls](crate::blocking()) instead.
     ///
     /// # Errors
     /// Returns an error if the descriptor cannot be made non-blocking.
@@ -249,9 +248,8 @@ pub struct PipeWriter {
 }
 
 impl PipeWriter {
-    /// Takes over the writing end of a pipe, and makes it non-blocking. This also affects
-    /// other owners of the same open file. For a terminal, or a pipe that other processes use, use
-    /// [blocking calls](crate::blocking()) instead.
+    /// Takes over the writing end of a pipe or a terminal, and makes it non-blocking. This also affects other owners of the same
+    /// open file. If other processes use the terminal or the pipe, make [blocking calls](crate::blocking()) instead.
     ///
     /// # Errors
     /// Returns an error if the descriptor cannot be made non-blocking.

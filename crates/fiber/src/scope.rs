@@ -1,4 +1,4 @@
-//! Scopes: fibers that borrow. A scope ends after all of its fibers.
+//! Scopes, whose fibers may borrow values from outside. A scope ends after all of its fibers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -120,7 +120,7 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// The right to the result of a fiber in a scope. Dropping it leaves the fiber to the scope.
+/// The right to the result of a fiber in a scope. Dropping the handle detaches the fiber; the scope still waits for it.
 pub struct ScopedJoinHandle<'scope, T> {
     inner: JoinHandle<T>,
     scope: PhantomData<&'scope ()>,
@@ -200,7 +200,7 @@ impl ScopeState {
         self.has_panicked.store(true, Relaxed);
     }
 
-    /// Adds a fiber to cancel together with the owner.
+    /// Adds a fiber, which is cancelled if the owner is cancelled.
     pub(crate) fn adopt(&self, fiber: &CoreRef) {
         let mut members = self.members.lock();
         if members.fibers.len() >= members.sweep_at.max(16) {
@@ -223,8 +223,8 @@ impl ScopeState {
     #[track_caller]
     fn wait_for_all(&self) {
         // A cancellation does not reach the scopes of a destructor that runs because the fiber ends or unwinds. Whether the fiber
-        // itself unwinds may become known only later, because the thread's flag may be another fiber's. Hence the check after
-        // each wait.
+        // itself unwinds may become known only later, because the thread's flag may be another fiber's. The flag is therefore
+        // checked after each wait.
         let is_ending = Mask::is_set();
         let _mask = Mask::new();
         let mut has_cancelled = is_ending;

@@ -156,7 +156,7 @@ impl Builder {
         shared: &Arc<Shared>,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>, SpawnError> {
-        // SAFETY: body and result borrow nothing that ends.
+        // SAFETY: `'static` body and result borrow nothing that could end.
         unsafe { spawn_unchecked(shared, self.traits, body, None) }
     }
 }
@@ -171,7 +171,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Packet<F, T> {
     /// # Safety
     /// The caller is the only one that runs or drops the function.
     unsafe fn take(&self) -> F {
-        // SAFETY: the caller is the only one.
+        // SAFETY: no other code runs or drops the function.
         unsafe { (*self.function.get()).take() }.expect("a fiber runs its function once")
     }
 }
@@ -181,7 +181,7 @@ unsafe impl<F: Send, T: Send> Send for Packet<F, T> {}
 
 impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
     unsafe fn run(&self, start: Start) {
-        // SAFETY: the caller calls once.
+        // SAFETY: the caller calls this once.
         let function = unsafe { self.take() };
         let left = match start {
             Start::Run => catch_unwind(AssertUnwindSafe(function)).map_err(outcome),

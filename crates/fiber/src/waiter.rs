@@ -20,7 +20,7 @@ use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::{Reason, Waiting};
 
-/// How a thread spins before it sleeps. Under loom it does not spin, because a model has no time to pass.
+/// The policy by which a thread spins before it sleeps. Under loom it does not spin, because a model has no time to pass.
 const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy::DEFAULT };
 
 /// A thread outside fibers that may wait.

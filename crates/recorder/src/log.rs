@@ -1,4 +1,4 @@
-//! One thread's log.
+//! The log of one thread.
 
 use std::sync::Arc;
 

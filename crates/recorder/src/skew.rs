@@ -97,7 +97,7 @@ impl Pair {
     }
 }
 
-/// Bounds that prove nothing.
+/// Bounds that every difference satisfies.
 const ANYTHING: (i64, i64) = (i64::MIN, i64::MAX);
 
 /// Returns the intersection of two pairs of bounds.

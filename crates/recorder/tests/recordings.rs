@@ -8,7 +8,7 @@ use millstream_history::format::{Format, read, write_json};
 use millstream_recorder::Recorder;
 use millstream_recorder::millstream_history::{History, Op, Status, Value};
 
-/// The factor by which stress tests run longer.
+/// The factor by which the stress tests are made longer.
 fn stress() -> u64 {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
 }

@@ -24,7 +24,7 @@ fn caps(proof: &Proof) -> HashMap<Queue, u64> {
 struct Tally {
     graphs: u64,
     refused: u64,
-    /// Graphs accepted with a bound above 1.
+    /// Graphs that are accepted with some bound above 1.
     with_room: u64,
     /// Graphs in which every bound is least: if one queue has room for one value less, the graph deadlocks even if the other
     /// queues have more room.

@@ -14,7 +14,7 @@ pub(crate) enum Bell {
     Off = 0,
     /// When all wanted processors have passed, except for those that are idle.
     ForAll = 1,
-    /// At the passing of each wanted processor.
+    /// Whenever a wanted processor passes.
     ForEach = 2,
 }
 

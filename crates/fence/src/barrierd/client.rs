@@ -36,7 +36,7 @@ pub struct VirtualTime(pub u64);
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Refused {
-    /// No daemon answers at the socket.
+    /// Nothing listens at the socket.
     NoDaemon {
         /// The socket.
         socket: PathBuf,
@@ -304,7 +304,7 @@ impl Client {
     /// Returns whether the daemon currently leaves this connection's requests in the socket, because the client's user has used
     /// up its part of the daemon's processor time. The daemon reads them once the user has earned time again.
     ///
-    /// Wait-free; a load.
+    /// Wait-free: a single load.
     #[must_use]
     pub fn rests(&self) -> bool {
         // Relaxed: the value is a hint.

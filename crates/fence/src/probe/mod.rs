@@ -19,13 +19,13 @@ pub use erratum::has_erratum_147;
 
 use crate::Fence;
 
-/// One question and its answer.
+/// One property of the machine, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The subject of the question.
+    /// The name of the property.
     pub name: &'static str,
-    /// The answer, in a phrase.
+    /// What was found, in a phrase.
     pub found: String,
     /// The consequence, if the user should know it.
     pub note: Option<&'static str>,

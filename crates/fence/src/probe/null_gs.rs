@@ -1,5 +1,5 @@
-//! Probes whether Paul Khuong's trick for restartable sections works here: a null selector in GS that is lost when the thread is
-//! switched out.
+//! Probes whether Paul Khuong's trick for restartable sections works here: a thread that was switched out loses a null selector
+//! in GS.
 //!
 //! A thread sets a small base in GS and then writes the null selector, which resets the base to 0. If the kernel restores the
 //! small base when the thread runs again, accesses relative to GS have another address from then on. The thread thus notices that

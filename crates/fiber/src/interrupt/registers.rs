@@ -79,7 +79,7 @@ mod machine {
         (at(libc::REG_RIP), values)
     }
 
-    /// The address in a return address.
+    /// Returns a return address unchanged, because x86-64 does not sign return addresses.
     pub(in super::super) fn address(word: u64) -> u64 {
         word
     }

@@ -15,7 +15,8 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// The maximum cost of a sleep: a virtual machine takes about 50 µs to wake a halted core. If a sleep lasts longer, no work came.
+/// The maximum cost of a sleep: a virtual machine takes about 50 µs to wake a halted core. If a sleep lasts longer, the reason is
+/// that no work came.
 const MAX_COST: Duration = Duration::from_micros(50);
 
 /// The number of pause instructions between two checks.

@@ -209,7 +209,8 @@ fn a_thread_that_joins_sees_the_end_and_what_came_before() {
     });
 }
 
-/// One fiber joins another fiber of the same worker, which ends, while another thread interrupts the wait by `disturb`.
+/// A fiber joins a second fiber of the same worker, and the second fiber ends. Meanwhile another thread interrupts the wait by
+/// `disturb`.
 fn join_on_the_same_worker(disturb: impl Fn(&Core) + Copy + Sync + Send + 'static) {
     explore(3, move || {
         let shared = Arc::new(Shared::new(Options::new(Threads::One)));

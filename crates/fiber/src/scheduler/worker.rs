@@ -98,7 +98,7 @@ impl Local {
         None
     }
 
-    /// Runs a fiber until it leaves.
+    /// Runs a fiber until it waits, yields or ends.
     fn resume(&self, fiber: CoreRef) {
         // SAFETY: this is the worker that started the fiber, or is about to start it. Its inbox, its ready queue and its timers
         // contain only fibers that it has started, and all other queues contain only unstarted fibers.

@@ -119,7 +119,7 @@ impl StackPool {
         }
         let mapped = Chunk::map(self.layout, count, self.guards);
         if self.guards == Guards::Mappings {
-            // If the kernel refused some guards, the chunk has fewer stacks. Subtract those that it lacks.
+            // If the kernel refused some guards, the chunk has fewer stacks. Release the mappings of the stacks that it lacks.
             MAPPED.fetch_sub(count - mapped.as_ref().map_or(0, |chunk| chunk.stacks), Relaxed);
         }
         let mapped = mapped.and_then(|chunk| match chunk::probe(SPARE_BYTES) {

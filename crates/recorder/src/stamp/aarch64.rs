@@ -19,8 +19,8 @@ pub(super) fn is_steady() -> bool {
 #[inline]
 pub(super) fn before() -> u64 {
     let stamp: u64;
-    // SAFETY: the instruction reads a counter that user programs may read. Without `nomem`, the compiler moves no
-    // access across.
+    // SAFETY: the instruction reads a counter that user programs may read. `nomem` is not set, so the compiler moves no access
+    // across it.
     unsafe { asm!("mrs {}, cntvct_el0", "isb", out(reg) stamp, options(nostack, preserves_flags)) };
     stamp
 }
@@ -28,8 +28,8 @@ pub(super) fn before() -> u64 {
 #[inline]
 pub(super) fn between() -> u64 {
     let stamp: u64;
-    // SAFETY: the instructions only wait and read the same counter as `before`. Without `nomem`, the compiler moves no
-    // access across.
+    // SAFETY: the instructions only wait and read the same counter as `before`. `nomem` is not set, so the compiler moves no
+    // access across them.
     unsafe { asm!("dsb ish", "isb", "mrs {}, cntvct_el0", "isb", out(reg) stamp, options(nostack, preserves_flags)) };
     stamp
 }

@@ -53,7 +53,7 @@ pub(super) fn before() -> u64 {
 pub(super) fn between() -> u64 {
     let stamp: u64;
     // SAFETY: the instructions read the counter, and the word at the stack pointer, which the locked instruction leaves
-    // as it is. `is_steady` has found `rdtscp`. Without `nomem`, the compiler moves no access across.
+    // as it is. `is_steady` has found `rdtscp`. `nomem` is not set, so the compiler moves no access across.
     unsafe {
         asm!(
             "lock or dword ptr [rsp], 0",
@@ -73,7 +73,7 @@ pub(super) fn between() -> u64 {
 
 pub(super) fn after_loads() -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: the instructions read the counter; `is_steady` has found `rdtscp`. Without `nomem`, the compiler moves no
+    // SAFETY: the instructions read the counter, and `is_steady` has found `rdtscp`. `nomem` is not set, so the compiler moves no
     // access across.
     unsafe { asm!("rdtscp", out("rax") low, out("rdx") high, out("rcx") _, options(nostack)) };
     high << 32 | low

@@ -1,4 +1,4 @@
-//! Decides about each block: its capacities, or its refusal.
+//! Finds the capacities of each block, or refuses it.
 
 use std::cell::Cell;
 use std::sync::Arc;

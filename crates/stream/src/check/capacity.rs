@@ -18,7 +18,7 @@ const MAX_SEARCH: u64 = 1 << 18;
 pub(super) enum NoCapacity {
     /// The period is longer than [`MAX_FIRINGS`].
     TooLong,
-    /// No capacity is enough.
+    /// No capacity is enough, however large.
     Starved,
 }
 

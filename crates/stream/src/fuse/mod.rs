@@ -47,7 +47,7 @@ impl From<RunError> for Stop {
     }
 }
 
-/// Turns a pause into a continuation.
+/// Makes the loop continue after a pause.
 #[inline(always)]
 fn past_pauses(flow: ControlFlow<Stop>) -> ControlFlow<Stop> {
     match flow {

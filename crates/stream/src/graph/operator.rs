@@ -11,7 +11,7 @@ const MAX_TURNS: usize = 4096;
 /// The operator of a node, reduced to its effect on clocks: the number of values that it takes and produces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operator {
-    /// Produces values from outside. Two sources are unrelated.
+    /// Produces values that come from outside the program. Two sources are unrelated.
     Source,
     /// Produces one value for each value that it takes: map, scan, fold by key.
     Each,

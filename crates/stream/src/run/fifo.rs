@@ -49,7 +49,7 @@ impl<T: Clone> Fifo<T> {
         self.length += 1;
     }
 
-    /// Doubles a full ring.
+    /// Doubles the capacity of a full ring.
     #[cold]
     fn grow(&mut self) {
         self.slots.rotate_left(self.head);

@@ -127,7 +127,7 @@ impl Works {
         }
     }
 
-    /// Returns whether a branch has code. If not, the net alone decides.
+    /// Returns whether a branch has code. If not, the net alone decides which values pass.
     pub(super) fn has_code(&self, actor: usize, branch: usize) -> bool {
         self.trees[actor][branch].is_some()
     }

@@ -162,7 +162,7 @@ impl Source {
         self.position.clone()
     }
 
-    /// Reads the next value in place of another. Returns `false` at the end.
+    /// Reads the next value and overwrites `value` with it. Returns `false` at the end.
     pub(super) fn read(&mut self, value: &mut Value) -> Result<bool, String> {
         if self.open.is_none() {
             self.open = Some(self.opened().map_err(|error| error.to_string())?);

@@ -64,7 +64,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    /// Writes the value in place of another.
+    /// Overwrites `into` with the value.
     #[inline]
     pub(super) fn write(self, into: &mut Value) {
         match (self, into) {

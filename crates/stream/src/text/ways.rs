@@ -81,7 +81,7 @@ impl Written<'_> {
             Way::Hold => {
                 let held = self.with(&self.slow, &format!("hold({slow}, {fast})"));
                 let mut ways = vec![(held, "the slower path's last value is repeated until it has another".to_owned())];
-                // Sampling contains the text of the slower path twice.
+                // The text for sampling contains the text of the slower path twice.
                 if refusal.cause == Cause::Rates || is_name(slow) {
                     let sampled = self.with(&self.fast, &format!("hold({fast}, {slow})"));
                     ways.push((sampled, "the faster path is sampled when the slower one has a value".to_owned()));
