@@ -2,8 +2,8 @@
 //!
 //! The kernel always reports a file as ready, even if a read has to wait for the disk, so waiting for readiness does not help.
 //! Under the [model](crate::IoModel) [`Completion`](crate::IoModel::Completion), the kernel reads while the fiber waits, and a
-//! worker submits the operations of all its fibers at once. Under the other models, a read first asks the kernel for cached data
-//! alone (`RWF_NOWAIT`). If the data are not cached, and for all other operations, the fiber makes a [blocking
+//! worker submits the operations of all its fibers at once. Under the other models, a read first asks the kernel only for cached
+//! data (`RWF_NOWAIT`). If the data are not cached, and for all other operations, the fiber makes a [blocking
 //! call](crate::blocking()).
 //!
 //! ```

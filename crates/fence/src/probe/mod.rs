@@ -19,13 +19,13 @@ pub use erratum::has_erratum_147;
 
 use crate::Fence;
 
-/// One property of the machine, and what was found.
+/// One property of the machine, and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
     /// The name of the property.
     pub name: &'static str,
-    /// What was found, in a phrase.
+    /// The value, as a phrase.
     pub found: String,
     /// The consequence, if the user should know it.
     pub note: Option<&'static str>,

@@ -38,7 +38,7 @@ struct Firing {
 pub(crate) struct Record {
     firings: Vec<Firing>,
     parts: Vec<Part>,
-    /// The first firing of the period, which follows the last one.
+    /// The number of the period's first firing, to which the run returns after the last firing.
     cycle: usize,
 }
 
