@@ -166,7 +166,7 @@ impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
 
 /// The state that a scope shares with its fibers. It may outlive the scope.
 pub(crate) struct ScopeState {
-    /// The number of fibers in the scope: of those that have entered and not left.
+    /// The number of fibers that have entered the scope and not left it.
     fibers: AtomicUsize,
     owner: Waiter,
     is_cancelled: AtomicBool,

@@ -131,7 +131,7 @@ fn ahead(source: Source, reference: usize, other: usize) -> (bool, (i64, i64)) {
 #[repr(align(128))]
 struct Ball(AtomicU64);
 
-/// Odd when the other processor must reply, even when the reference may send; `OVER` ends the rounds.
+/// An odd number means that the other processor must reply, an even number that the reference may send. `OVER` ends the rounds.
 struct Table {
     ball: Ball,
     there: AtomicU64,
