@@ -78,8 +78,8 @@ impl Fiber {
         }
     }
 
-    /// Sets the number of the work unit that the fiber serves. Dumps and reports of stalls and overflows show the number until
-    /// the next call. Has no effect on a thread. Wait-free.
+    /// Sets the number of the work unit that the fiber serves, which replaces the last number. Dumps show the number, and so do
+    /// reports of stalls and overflows. Has no effect on a thread. Wait-free.
     pub fn set_unit(&self, unit: Option<u64>) {
         if let Waiter::Fiber(core) = &self.waiter {
             core.set_unit(unit);

@@ -36,9 +36,10 @@
 //! First, the event that ended the wait before the short read reported bytes and nothing else. If it also reported the end of the
 //! stream, an error or urgent data, these are not reported again.
 //!
-//! Second, that event, the short read and the next read belong to one [`Turn`](poller::Turn) of one poller. With other kinds of
-//! streams, a read may return less than its buffer although more bytes are available: a Unix socket does so at messages that
-//! carry descriptors.
+//! Second, that event, the short read and the next read belong to one [`Turn`](poller::Turn) of one poller.
+//!
+//! This is done for TCP alone. With other kinds of streams, a read may return less than its buffer although more bytes are
+//! available: a Unix socket does so at messages that carry descriptors.
 
 mod alarm;
 #[cfg(all(test, not(loom)))]

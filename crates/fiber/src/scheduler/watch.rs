@@ -84,7 +84,7 @@ impl Clock {
     }
 }
 
-/// The turn in which the watch found a worker, and the time when the watch first found the worker in this turn.
+/// The last observation of a worker: the worker's turn, and the time when the watch first observed this turn.
 struct Seen {
     turn: (u64, u64),
     since: Instant,

@@ -13,7 +13,8 @@ const MAX_FIRINGS: u64 = 1 << 20;
 /// The growth of one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Gap {
-    /// Each record: the number of the fork's values when the queue became longer than ever before, and the queue's length.
+    /// A record for each time that the queue became longer than ever before: the number of the fork's values so far, and the
+    /// queue's length.
     records: Vec<(u64, u64)>,
     /// The number of the fork's values in a period, and the number of values by which the queue grows in each period.
     period: Option<(u64, u64)>,
