@@ -13,9 +13,9 @@
 //! fastest message takes: less than 100 ns within a package.
 //!
 //! A message is fast only if both threads run at the same time, which on a busy machine happens only now and then. More rounds
-//! are therefore made as long as the bounds are coarse. A thread that has waited for long sleeps instead of yielding, because a
-//! thread that wakes up soon gets its processor. If both threads yielded, each might get its processor just when the other has
-//! lost its own.
+//! are therefore made as long as the bounds are coarse. A thread that has waited for long therefore sleeps instead of yielding:
+//! when a thread wakes up, it soon gets a processor. If both threads yielded, each might get its processor just when the other
+//! has lost its own.
 //!
 //! Making more rounds is sound. The proof of a round depends neither on when it is made nor on how long it takes, and all rounds
 //! bound the same number, because the clocks run at one rate. All bounds are therefore valid together, whether they come from one

@@ -138,8 +138,8 @@ fn a_folder_without_a_daemon_refuses() {
 fn seqpacket(daemon: &Daemon) -> std::fs::File {
     use std::os::fd::FromRawFd;
     use std::os::unix::ffi::OsStrExt;
-    // SAFETY: the address is zeros and a path that fits, and outlives the call; the descriptor is new and has no other
-    // owner.
+    // SAFETY: the address consists of zeros and a path that fits, and it outlives the call; the descriptor is new and has no
+    // other owner.
     unsafe {
         let socket = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0);
         let mut address: libc::sockaddr_un = std::mem::zeroed();

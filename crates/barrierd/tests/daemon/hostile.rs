@@ -263,8 +263,8 @@ impl Daemon {
 
 /// Connects, and waits until the daemon has room for the connection.
 fn seqpacket(path: &Path) -> File {
-    // SAFETY: the address is zeros and a path that fits, and outlives the call; the descriptor is new and has no other
-    // owner.
+    // SAFETY: the address consists of zeros and a path that fits, and it outlives the call; the descriptor is new and has no
+    // other owner.
     unsafe {
         let socket = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
         let mut address: libc::sockaddr_un = std::mem::zeroed();

@@ -1,8 +1,8 @@
 //! The memory of control blocks, which later fibers reuse, and the list of all live fibers.
 //!
 //! A worker reuses the block that it freed last, as it does with stacks. Blocks pass between workers and this pool in batches. As
-//! long as the pool exists, a block stays at its address, so the list of all blocks is also the list of all fibers. A block is
-//! part of the second list from its fiber's first reference to the last one, and neither change needs a lock.
+//! long as the pool exists, a block stays at its address, so the list of all blocks is also the list of all fibers. A block
+//! counts as a live fiber while there are references to the fiber in it, so a fiber enters and leaves this list without a lock.
 //!
 //! A handle may outlive its runtime. The pool therefore lives until the runtime has ended and all blocks are returned.
 
