@@ -140,7 +140,8 @@ impl State {
 // ---- the gate -----------------------------------------------------------------------------------------
 
 impl<In: Send> TypedGate<In> {
-    /// Admits and grants one unit that does not come from the ring. `place` fills the other cells of its row.
+    /// Admits and grants one unit that does not come from the ring. `place` fills the cells of its row other than the
+    /// payload's.
     pub(crate) fn admit_one(
         &self,
         state: &mut State,

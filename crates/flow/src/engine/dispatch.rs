@@ -134,9 +134,9 @@ impl State {
         self.crew.notes_mut().note(note)
     }
 
-    /// Grants further units of the stage's queue after a worker has taken batches. A turn may take more units than the
-    /// worker had seats, which frees seats for other units. The worker grants these units at once, instead of leaving
-    /// them to another thread.
+    /// Grants further units of the stage's queue after a worker has taken batches. A turn may take more units than its
+    /// worker has seats. The surplus units take no seats (see `free_seats`), so other units of the queue may now be
+    /// granted. This worker grants them at once, instead of leaving them to another thread.
     #[inline]
     pub(super) fn grant_behind(&mut self, stage: u16, now: u64) {
         if self.stages.at(stage).has_waiting() {

@@ -321,7 +321,7 @@ impl State {
     }
 }
 
-/// The share of one unit among `units` in a grant of their batch.
+/// One unit's share of a grant that is held by a batch of `units` units.
 fn share(grant: &Grant, units: u64) -> Grant {
     Grant { amount: grant.amount.div_ceil(units.max(1)), ..*grant }
 }

@@ -9,9 +9,10 @@
 //! nothing can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
 //!
 //! At that moment, every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for
-//! room or for bytes would go on: it may exceed the caps if nothing else moves.) At least one group is not by family.
-//! To see why, assume that all groups were by family. Then all children of the deepest waiting parent would be holders
-//! of its family's groups, so these groups would have all their members, and would be closed already.
+//! room or for bytes would go on: it may exceed the caps if nothing else moves.) At least one group is not *by family*,
+//! that is, does not gather the children of one parent. To see why, assume that all groups were by family. Then all
+//! children of the deepest waiting parent would be holders of its family's groups, so these groups would have all their
+//! members, and would be closed already.
 //!
 //! `close_if_stuck` then closes a group that is not by family in two cases. Either the flow has ended, so the group has
 //! all its members; or other units need the group's room.

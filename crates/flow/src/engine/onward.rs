@@ -22,20 +22,20 @@ use super::threads::shared::Shared;
 use super::units::column::Row;
 use super::units::record::Parent;
 
-/// The children of one unit, as far as they have gone on in this turn.
+/// A unit that was split, and what has become of its children in this turn.
 struct Family {
     /// The row of the unit that was split.
     parent: u32,
-    /// The parent of that unit.
+    /// The parent of the unit that was split.
     above: Option<Parent>,
-    /// All children of the unit are in the brood.
+    /// All children of the unit were brought out in this run and have gone on.
     whole: bool,
     children: usize,
-    /// The number of children that have come to a group.
+    /// The number of children that have come to a group in `stage`.
     gathered: usize,
-    /// The stage of that group.
+    /// The first stage in which a child has come to a group.
     stage: u16,
-    /// The index of the branch with the child that holds the group open.
+    /// The index of the branch with a child that holds a group in `stage` open.
     holder: Option<usize>,
     holders: usize,
 }

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-/// The maximum number of batches that a worker takes in one turn, and the maximum time that they should take together.
+/// The maximum number of batches that a worker takes in one turn.
 pub(crate) const TURN_BATCHES: usize = 16;
+/// The maximum time that the batches of one turn should take together.
 pub(crate) const TURN_NS: u64 = 20_000;
 
 /// The intended duration of one pull of the source.

@@ -6,7 +6,7 @@
 //! still enter.
 //!
 //! A change takes two steps. The setter first replaces the value. Then, under the mutex, it passes the newest value to
-//! the parts, even if another setter made that value. The replacement happens outside of the mutex because it may run
+//! the parts; that may be the value of another setter. The replacement happens outside of the mutex because it may run
 //! user code: the destructors of other values that the thread has retired.
 
 /// The settings that threads read while setters replace them.
@@ -20,7 +20,7 @@ pub(crate) struct Settings {
     pub(crate) memory: u64,
     /// The number of threads that serve all non-blocking stages.
     pub(crate) shared_workers: usize,
-    /// The bounds of each stage.
+    /// The bounds on the workers of each stage.
     pub(crate) workers: Box<[Workers]>,
 }
 

@@ -85,7 +85,7 @@ impl State {
     ) -> u16 {
         self.end_advance(std::mem::take(&mut settlement.advance));
         let stage = self.count_stage_runs(units, settlement).unwrap_or(first);
-        // The unit of a group that goes on weighs what the group weighs. So the group's growth is subtracted first;
+        // A group goes on as one unit, which weighs what the group weighs. So the group's growth is subtracted first;
         // otherwise the budget's peak would count the growth twice.
         settlement.groups.retain(|&note| {
             let has_ended = matches!(note, GroupNote::Ended { .. });

@@ -158,7 +158,7 @@ impl State {
         self.grants.set_supply(resource, supply, now);
     }
 
-    /// Takes all units that no worker has out of the queues, at the end of the flow.
+    /// Empties all queues and lines at the end of the flow. Returns every unit that no worker has.
     pub(crate) fn empty_queues(&mut self) -> Vec<Row> {
         let mut remaining = self.units.take_left_behind();
         self.stages.empty(&mut remaining);

@@ -203,7 +203,7 @@ impl Crew {
         self.watch.act();
     }
 
-    /// Whether no shared worker ended a turn while the last watch ran.
+    /// Whether no shared worker ended a turn during the last watch.
     #[inline]
     pub(crate) fn is_stalled(&self) -> bool {
         self.watch.is_stalled()

@@ -12,8 +12,9 @@ pub(crate) enum Post {
 /// The threads of one post.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// The numbers of workers alive and asleep.
+    /// The number of workers that exist.
     alive: usize,
+    /// The number of workers that sleep.
     asleep: usize,
     /// The number of sleepers that still poll for work; waking them takes no system call.
     alert: usize,

@@ -9,8 +9,8 @@
 //! The next stage must be *open*: its units need nothing, it does not block, and its ceiling admits all workers. The
 //! batch must not be larger than the stage's own batches. Its units must hold nothing, and must not weigh more than the
 //! bytes already charged to them. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most. Then the
-//! scheduler decides again. So it can respect floors and patience, and a chain overtakes the units in queues for no
-//! longer than that.
+//! scheduler decides again, and respects floors and patience. So a chain passes over the units in queues for a limited
+//! time only.
 //!
 //! # Several batches
 //! A worker may also take several short batches of a stage in one turn. The batches that it has not begun still count
@@ -163,7 +163,7 @@ impl TurnSlot {
         self.at.store(stage, Ordering::Relaxed);
     }
 
-    /// The stage whose counts include the worker, while it has a turn.
+    /// The stage whose counts include the worker; `None` if the worker has no turn.
     pub(crate) fn counted(&self) -> Option<u16> {
         self.counted.load(Ordering::Relaxed).checked_sub(1)
     }

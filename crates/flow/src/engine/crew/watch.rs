@@ -10,11 +10,11 @@ pub(super) struct Watch {
     at: Option<u64>,
     /// A watch has ended, and no thread has acted on it yet.
     ended: bool,
-    /// The number of turns that shared workers have ended, not counting pulls. `turns_at_set` is that number when the
-    /// watch was set.
+    /// The number of turns that shared workers have ended, not counting pulls.
     turns: u64,
+    /// The value of `turns` when the watch was set.
     turns_at_set: u64,
-    /// No shared worker ended a turn while the last watch ran.
+    /// No shared worker ended a turn during the last watch.
     stalled: bool,
 }
 

@@ -14,7 +14,8 @@ use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;
 
 impl Grants {
-    /// The instance of a resource's key; makes it if it does not exist. Without a key, the resource's own instance.
+    /// The instance of a resource's key, which is made if it does not exist. If `key` is `None`, the instance is the
+    /// resource itself.
     pub(crate) fn instance_of(&mut self, resource: u16, key: Option<&str>) -> InstanceId {
         let Some(key) = key else { return u32::from(resource) };
         let state = &mut self.resources[usize::from(resource)];
@@ -158,7 +159,7 @@ impl Grants {
         }
     }
 
-    /// Forgets keys of a rate whose tokens are back.
+    /// Forgets the keys of a rate that have no users and whose tokens are back.
     fn forget_idle_rates(&mut self, resource: u16, timers: &mut Timers, now: u64) {
         let state = &mut self.resources[usize::from(resource)];
         if now < state.idle_until_ns {

@@ -60,7 +60,7 @@ impl Grants {
         (0..).zip(&self.resources).find(|(_, resource)| resource.spec.name == name).map(|(index, _)| index)
     }
 
-    /// The instance of a resource's key, if there is one; without a key, the resource's own instance.
+    /// The instance of a resource's key, if it exists. If `key` is `None`, the instance is the resource itself.
     pub(crate) fn find_instance(&self, resource: u16, key: Option<&str>) -> Option<InstanceId> {
         match key {
             Some(key) => self.resources[usize::from(resource)].keys.get(key).copied(),
@@ -86,7 +86,8 @@ impl Grants {
             Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
             Party::Stage(_) => None,
         });
-        // Only the first waiters, as many as there are resources, are checked for stages.
+        // To bound the time under the mutex, the search for stages covers only the first waiters, as many as there are
+        // resources.
         let stages = self.resources.len().min(instance.line.len());
         let stages = instance.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
         LineSight {
@@ -103,7 +104,7 @@ impl Grants {
         }
     }
 
-    /// Inspects `most` instances from `from` on. Returns the first instance after them, if there is one.
+    /// Inspects up to `most` instances, beginning with `from`. Returns the next instance to inspect, if there is one.
     pub(crate) fn look_at_keys(&self, from: usize, most: usize, busiest: &mut BusiestKeys) -> Option<usize> {
         let end = from.saturating_add(most).min(self.instances.len());
         for instance in self.instances.get(from..end).into_iter().flatten() {

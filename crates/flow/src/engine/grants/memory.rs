@@ -28,7 +28,7 @@ pub(crate) struct MemoryLine {
     timer_set: bool,
     /// The time at which a unit last went on beyond the byte budget.
     exceeded_ns: u64,
-    /// The number of that unit.
+    /// The number of the unit that last went on beyond the byte budget.
     exceeding: Option<u64>,
 }
 
@@ -98,8 +98,8 @@ impl MemoryLine {
         self.line.front_mut()
     }
 
-    /// Whether the first unit has waited long enough to exceed the budget while no unit runs. `kept` says that the flow
-    /// is within the budget now.
+    /// Whether the first unit has waited for so long that it may exceed the budget if no unit runs. `kept` says that
+    /// the flow is within the budget now.
     pub(crate) fn head_is_due(&self, kept: bool, now: u64) -> bool {
         self.line.front().is_some_and(|head| {
             let rested = now.saturating_sub(head.since_ns.max(self.exceeded_ns));

@@ -62,7 +62,8 @@ impl RoomLine {
         }
     }
 
-    /// The stage whose first unit comes first, among the stages that `serves` accepts.
+    /// The stage whose first unit precedes the first units of all other stages; only stages that `serves` accepts
+    /// count.
     pub(crate) fn next_stage(&self, serves: impl Fn(u16) -> bool) -> Option<u16> {
         let heads = self.lines.iter().filter(|(stage, _)| serves(*stage));
         let heads = heads.filter_map(|(stage, line)| Some((line.first_key_value()?.0, *stage)));

@@ -8,8 +8,9 @@ pub(crate) struct Intake {
     budget: Budget,
     entrance: Entrance,
     source: Option<SourceState>,
-    /// The stage that units enter first, and the resource that bounds its queue.
+    /// The stage that units enter first.
     entry: u16,
+    /// The resource that bounds the entry stage's queue, if the queue is bounded.
     entry_place: Option<u16>,
     /// The number of units that entered through the gate.
     left_the_gate: u64,

@@ -5,10 +5,11 @@ use crate::snapshot::{Snapshot, WaitedFor};
 /// A stage, or the set of workers, is the limit if it was busy for at least this part of the time.
 const BUSY: f64 = 0.8;
 
-/// A resource is the limit if on average this many units of a stage waited for it. `FEW_WAITED` is enough if the
-/// stage's code used `WELL_USED` of the resource's tokens.
+/// A resource is the limit if on average this many units of a stage waited for it.
 const MANY_WAITED: f64 = 0.5;
+/// If on average only this many units of a stage waited for a resource, the resource is the limit if it was well used.
 const FEW_WAITED: f64 = 0.1;
+/// A resource was well used if, for each of its tokens, the stage's code ran on average on this many workers.
 const WELL_USED: f64 = 0.6;
 
 /// In a run shorter than this, starting and ending take so much of the time that the workers' idle time says nothing

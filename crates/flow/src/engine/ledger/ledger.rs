@@ -17,8 +17,9 @@ pub(crate) struct Ledger {
     dead_lettered: u64,
     gathered: u64,
     latency: Times,
-    /// The time at which admission opened, and the time at which the flow ended.
+    /// The time at which admission opened.
     started_ns: Option<u64>,
+    /// The time at which the flow ended.
     ended_ns: Option<u64>,
     /// The total time that submitters and the source have waited for admission.
     admission_waited_ns: u64,

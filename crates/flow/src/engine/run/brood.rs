@@ -52,8 +52,9 @@ pub(crate) struct Brood {
     end_id: u64,
     /// The children so far; children of one parent are consecutive.
     born: Vec<Newborn>,
-    /// The children that have gone on, in branches, and their number.
+    /// The children that have gone on, in branches.
     branches: Vec<Branch>,
+    /// The number of children that have gone on.
     gone_on: u64,
     bytes: u64,
     max_bytes: u64,

@@ -190,7 +190,7 @@ pub(super) struct Closed<G, Out> {
 
 /// The value of a closed group.
 pub(super) enum Value<G, Out> {
-    /// The value that its members have built.
+    /// The value that the group's members have built.
     Joined(G),
     /// The value that goes on.
     Mapped(Out),

@@ -25,8 +25,9 @@ use crate::exit::Route;
 use crate::failure::Failure;
 use crate::ticket::Unfinished;
 
-/// The intended time between two readings of the clock, and the maximum number of children between them.
+/// The intended time between two readings of the clock.
 const READ_CLOCK_NS: u64 = 1_000;
+/// The maximum number of children between two readings of the clock.
 const MAX_STRIDE: u64 = 16;
 
 /// A stage that splits its units.

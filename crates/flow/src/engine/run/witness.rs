@@ -55,7 +55,7 @@ thread_local! {
     /// The processor time, in ns, that other threads and processes have spent on this thread's units since the thread's
     /// last run was reported.
     static CHARGED_NS: Cell<u64> = const { Cell::new(0) };
-    /// The time, in ns, for which these threads and processes have waited for a processor.
+    /// The time, in ns, for which the threads and processes counted in `CHARGED_NS` have waited for a processor.
     static DELAYED_NS: Cell<u64> = const { Cell::new(0) };
 }
 

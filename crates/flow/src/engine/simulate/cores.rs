@@ -15,7 +15,7 @@ pub(crate) struct Cores {
     cores: f64,
     /// The part of the speed that is lost when every core has a job.
     loss: f64,
-    /// The work, in nanoseconds, that a job running since the beginning would have done by `at_ns`.
+    /// The work, in nanoseconds, that a job would have done by `at_ns` if it had run since time 0.
     done: f64,
     at_ns: u64,
     /// The jobs, each with the value of `done` at which it ends.

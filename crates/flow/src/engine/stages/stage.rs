@@ -70,7 +70,7 @@ pub(crate) struct StageState {
     groups: Option<GroupRules>,
     /// The number of resting units that hold groups open here.
     open_groups: u64,
-    /// The number of children that its next run may bring out.
+    /// The number of children that the stage's next run may bring out.
     brood: u64,
     /// The stage's bounds, copied from the settings.
     workers: Workers,
@@ -235,8 +235,8 @@ impl StageState {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };
         // A worker may have more units in hand than it has seats, because units may have become slower since the worker
-        // took them. The worker may even wait for a unit that is still in the queue. So the surplus units take no seats
-        // of other workers.
+        // took them. The surplus units take no seats of other workers, because the worker may even be waiting for a
+        // unit that is still in the queue and needs such a seat.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
         workers.saturating_mul(each).saturating_sub(taken)
@@ -308,8 +308,8 @@ impl StageState {
 
     /// The arrival time of the unit that has been in the queue longest, whatever it waits for.
     pub(crate) fn oldest_ns(&self) -> Option<u64> {
-        // A unit that waited in a line may join any batch, so all batches are searched. The batches have no more units
-        // than the workers can take next.
+        // A unit that waited in a line may join any batch, so all batches are searched. They are few: they have no more
+        // units than the workers can take next.
         let granted = self.batches.iter().filter_map(GrantedBatch::oldest_ns);
         granted.chain(self.waiting.oldest_ns()).chain(self.parked.oldest_ns()).min()
     }

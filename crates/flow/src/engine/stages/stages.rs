@@ -44,7 +44,8 @@ pub(crate) struct Choice {
     pub(crate) stage: Option<u16>,
     /// The stage is below its floor, so it occupies no slot of a shared worker.
     pub(crate) below_floor: bool,
-    /// The longest time for which a granted batch has been passed over; at least [`PATIENCE_NS`].
+    /// The longest time for which a granted batch has been passed over, if it exceeds [`PATIENCE_NS`]; otherwise
+    /// `PATIENCE_NS`.
     pub(crate) passed_over_ns: u64,
 }
 
@@ -162,8 +163,8 @@ impl Stages {
         self.list.iter().map(StageState::busy_beyond_floor).sum()
     }
 
-    /// Notes that the stage lacks workers, if its ceiling allows more than `workers`, the number that other stages
-    /// leave to it.
+    /// Notes that the stage lacks workers, unless `workers` reaches the stage's ceiling. `workers` is the number of
+    /// workers that run the stage or could begin to run it.
     pub(crate) fn note_lack_of_workers(&mut self, stage: u16, workers: usize) {
         let state = &mut self.list[usize::from(stage)];
         if workers < state.workers().ceiling && !std::mem::replace(&mut state.lacks_worker, true) {
@@ -245,9 +246,9 @@ impl Stages {
         self.splitting.iter().find(may_split).copied().filter(|_| self.run_low(workers))
     }
 
-    /// The times that one worker would need for two things: first, for everything that could run now in non-blocking
-    /// stages; second, for one more unit that goes through all these stages. The first time includes the children that
-    /// units to be split are expected to bring out next.
+    /// Two durations of work for a single worker. The first is for everything that could run now in non-blocking
+    /// stages, including the children that units to be split are expected to bring out next. The second is for one more
+    /// unit that goes through all these stages.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
         let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);
         for stage in self.list.iter().filter(|stage| !stage.is_blocking()) {

@@ -3,7 +3,7 @@
 //! To the state, a fiber is like a thread of a blocking stage: the state counts it before it starts, and it runs
 //! [`work`](crate::engine::cycle). So the proof against deadlock, the caps, and the rules for failures, panics and
 //! draining apply to fibers as they do to threads. Two things differ. First, a fiber without work ends, because
-//! starting a new one is cheap. (A thread without work sleeps.) So the engine's own code never waits on a fiber.
+//! starting a new one is cheap. (A thread without work sleeps.) So a fiber never sleeps in the engine's own code.
 //! Second, a wait in a stage's code can be ended from outside. So an abandoned flow unwinds the fibers that still wait
 //! when their grace is over.
 //!

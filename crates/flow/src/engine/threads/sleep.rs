@@ -17,8 +17,8 @@ const ALERT_SPINS: u32 = 8;
 
 /// Sleeps until there may be work. Returns `None` if the thread was idle for long, and ends.
 ///
-/// If another worker will be back soon, this worker first polls for a while. A polling worker can do work that comes in
-/// that time before a sleeping thread would even have woken up.
+/// If another worker will be back soon, this worker first polls for a while. If work comes meanwhile, the polling
+/// worker begins it at once; a sleeping thread would have to wake up first.
 pub(crate) fn sleep<'a>(shared: &'a Arc<Shared>, mut state: Locked<'a>, post: Post, now: u64) -> Option<Locked<'a>> {
     let max_idle = (post != Post::Shared).then_some(MAX_IDLE);
     let mut alert = state.fall_asleep(post, now);

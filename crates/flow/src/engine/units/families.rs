@@ -41,7 +41,7 @@ pub(crate) enum Effect {
     Nothing,
     /// The parent leaves, because it waits for no child.
     Leaves(Departure),
-    /// All members of the family's groups have come; these are the groups' numbers.
+    /// All members of the family's groups have come. The list has the numbers of these groups.
     Gathered(Vec<u64>),
 }
 

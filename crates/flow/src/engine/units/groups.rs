@@ -42,8 +42,8 @@ pub struct GroupRules {
     pub(crate) wait_ns: u64,
     /// The maximum number of open groups.
     pub(crate) max_groups: u64,
-    /// The number of stages that a group may reach from here. When a flow ends, the stage with the highest number comes
-    /// first.
+    /// The number of stages that a group may reach from here. When a flow ends, groups of the stage with the largest
+    /// `leads_to` are closed first.
     pub(crate) leads_to: usize,
 }
 

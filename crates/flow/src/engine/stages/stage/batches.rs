@@ -15,7 +15,7 @@ use crate::engine::units::pocket::Spares;
 // ---- the size of batches and turns --------------------------------------------------------------------
 
 impl StageState {
-    /// Sizes the stage's batches. Each of its workers has a share of `share` units in flight.
+    /// Sizes the stage's batches. `share` is a worker's share of the units that may be in flight.
     pub(in crate::engine::stages) fn size_batches(&mut self, has_source: bool, share: usize) {
         self.auto = AutoBatch::new(has_source, self.blocking, share);
     }
@@ -126,8 +126,8 @@ impl StageState {
         }
     }
 
-    /// Sets a timer for the earliest moment at which a batch has waited long enough to fill. A stage has at most one
-    /// such timer, however many batches fill up before it fires.
+    /// Sets a timer for the earliest moment at which a batch stops waiting for further units. A stage has at most one
+    /// such timer, however many batches become full before it fires.
     fn watch_batches(&mut self, timers: &mut Timers, now: u64) {
         if self.batch.wait.is_zero() || self.batch_timer_set {
             return;
@@ -201,8 +201,8 @@ impl StageState {
         Some(TakenBatch { rows, plain, permits, soon, time_each })
     }
 
-    /// Puts a batch back in front of the granted batches, because its worker has not begun it. The batch counts as
-    /// having waited long enough to fill.
+    /// Puts a batch back in front of the granted batches, because its worker has not begun it. The batch does not wait
+    /// for further units any more.
     pub(crate) fn take_back(&mut self, rows: VecDeque<Row>, plain: bool, permits: GrantList) {
         self.in_turns -= rows.len();
         let batch = GrantedBatch { plain, ..GrantedBatch::new(rows, permits, 0) };
