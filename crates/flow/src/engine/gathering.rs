@@ -23,7 +23,7 @@ use super::units::column::Row;
 use super::units::groups::{GroupNote, GroupRules, Holder};
 
 impl State {
-    /// Puts a unit to rest that has opened a group. It rests until the group is closed.
+    /// Puts to rest a unit that has opened a group. It rests until the group is closed.
     pub(super) fn rest(&mut self, mut row: Row, stage: u16, number: u64, now: u64) {
         self.release_where(&mut row, now, |_| true);
         let record = self.units.record(&mut row);

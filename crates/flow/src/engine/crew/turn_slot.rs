@@ -178,8 +178,8 @@ impl TurnSlot {
         stage.map(|stage| (stage, units, of_one_in_hand))
     }
 
-    /// Takes the batches that have not begun, and the batches that await settlement, out of the turn. Does so only if
-    /// the turn had lasted too long at `watched_ns`.
+    /// Removes from the turn the batches that have not begun and the batches that await settlement. Does so only if the
+    /// turn had lasted too long at `watched_ns`.
     pub(super) fn take_back(&self, watched_ns: u64) -> Option<TakenBack> {
         let lasts = watched_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
         let counted = self.counted().filter(|_| lasts)?;

@@ -205,7 +205,7 @@ impl Grants {
         self.can_make_keys(resource, keys_of(asks, resource), true, timers, now)
     }
 
-    /// Puts a unit that must wait longer back at the front of the line, and sets a timer for the time at which an idle
+    /// Returns a unit that must wait longer to the front of the line, and sets a timer for the time at which an idle
     /// key may be forgotten.
     pub(crate) fn put_back_for_keys(&mut self, waiter: KeyWaiter, resource: u16, timers: &mut Timers, now: u64) {
         self.resources[usize::from(resource)].key_waiters.push_front(waiter);

@@ -82,8 +82,8 @@ impl SourceState {
         self.pulling.is_some()
     }
 
-    /// Whether a pull is in progress that should end soon. The puller itself then admits its units, because they are in
-    /// its core's cache.
+    /// Whether a pull in progress should end soon. The puller itself then admits its units, because they are in its
+    /// core's cache.
     #[inline]
     pub(crate) fn pull_ends_soon(&self) -> bool {
         self.pulling.as_ref().is_some_and(|pull| pull.soon)

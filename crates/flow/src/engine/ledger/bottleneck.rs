@@ -9,7 +9,8 @@ const BUSY: f64 = 0.8;
 const MANY_WAITED: f64 = 0.5;
 /// If on average only this many units of a stage waited for a resource, the resource is the limit if it was well used.
 const FEW_WAITED: f64 = 0.1;
-/// A resource was well used if, for each of its tokens, the stage's code ran on average on this many workers.
+/// A resource was well used if the stage's code kept, on average, this many workers busy for each token of the
+/// resource.
 const WELL_USED: f64 = 0.6;
 
 /// In a run shorter than this, starting and ending take so much of the time that the workers' idle time says nothing

@@ -186,7 +186,7 @@ impl Families {
         Some(&mut self.parents.get_mut(&parent)?.waits.as_mut()?.0)
     }
 
-    /// Returns the number of units of the family that failed for good. From now on, a group accounts for these units.
+    /// Returns the number of the family's units that failed for good. From now on, a group accounts for these units.
     pub(crate) fn answer_for_dead(&mut self, parent: u32) -> u64 {
         self.parents.get_mut(&parent).map_or(0, |family| {
             family.answered = true;

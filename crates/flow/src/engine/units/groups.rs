@@ -166,7 +166,7 @@ impl Groups {
         self.places.range(places).next().map(|(_, &number)| number)
     }
 
-    /// The open groups in the stage that may be closed early, oldest first.
+    /// The stage's open groups that may be closed early, oldest first.
     pub(crate) fn in_stage(&self, stage: u16) -> Vec<u64> {
         self.places.range((false, stage, 0)..=(false, stage, u64::MAX)).map(|(_, &number)| number).collect()
     }

@@ -230,7 +230,7 @@ impl Record {
         self.delay_ns = 0;
     }
 
-    /// Puts a unit to rest that holds a group open. The unit's ticket has already been told of the group.
+    /// Puts to rest a unit that holds a group open. The unit's ticket has already been told of the group.
     pub(crate) fn rest(&mut self) {
         self.attempts = 0;
         self.ticketed = false;
