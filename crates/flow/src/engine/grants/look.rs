@@ -86,8 +86,8 @@ impl Grants {
             Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
             Party::Stage(_) => None,
         });
-        // To bound the time under the mutex, the search for stages covers only the first waiters, as many as there are
-        // resources.
+        // Waiters that are stages do not count as units. To bound the time under the mutex, only the first waiters are
+        // checked for this, as many as there are resources.
         let stages = self.resources.len().min(instance.line.len());
         let stages = instance.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
         LineSight {

@@ -25,7 +25,7 @@ pub(crate) struct Branch {
     pub(crate) rows: VecDeque<Row>,
     /// The number of units that began: children, or groups of children.
     pub(crate) units: usize,
-    /// The children's bytes when they were brought out.
+    /// The children's total weight when they were brought out, in bytes.
     pub(crate) bytes: u64,
     /// The number of group holders that have moved from this branch to another branch and gone on there.
     pub(crate) rested: u64,

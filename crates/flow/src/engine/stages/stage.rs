@@ -80,7 +80,7 @@ pub(crate) struct StageState {
     batches: VecDeque<GrantedBatch>,
     /// The number of units in `batches`, plus the units that `in_turns` counts.
     granted: usize,
-    /// Units that workers have taken in addition to the batch that counts as running.
+    /// The number of units that workers have taken in addition to the batches that count as running.
     in_turns: usize,
     /// Units in lines.
     parked: Parked,
@@ -99,9 +99,9 @@ pub(crate) struct StageState {
     // | the first batch, until it is settled | `running` | `busy` |
     // | a further batch, until it is settled or counts as running | `granted` and `in_turns` | – |
     // | the batch that runs, once the timekeeper has settled the first batch | `running` | `busy` |
-    /// The units of the batches that count as running.
+    /// The number of units in the batches that count as running.
     running: usize,
-    /// The workers whose turns count here.
+    /// The number of workers whose turns count in this stage.
     busy: usize,
     last_dispatch_ns: u64,
     stats: StageStats,
@@ -235,8 +235,8 @@ impl StageState {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };
         // A worker may have more units in hand than it has seats, because units may have become slower since the worker
-        // took them. The surplus units take no seats of other workers, because the worker may even be waiting for a
-        // unit that is still in the queue and needs such a seat.
+        // took them. The surplus units must take no seats of other workers: the worker may be waiting for a unit that
+        // is still in the queue, and that unit needs such a seat.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
         workers.saturating_mul(each).saturating_sub(taken)
@@ -270,7 +270,7 @@ impl StageState {
     }
 
     /// The number of units in the queue, whatever they wait for. It includes units in lines, granted units, and units
-    /// that workers have taken in addition to the batch that counts as running (`in_turns`).
+    /// that workers have taken in addition to the batches that count as running (`in_turns`).
     pub(crate) fn queued(&self) -> u64 {
         (self.waiting.len() + self.granted + self.parked.for_resources() + self.parked.for_room()) as u64
     }

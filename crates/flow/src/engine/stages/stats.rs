@@ -13,7 +13,7 @@ pub(crate) struct StageStats {
     pub(super) retries: u64,
     pub(super) dead_lettered: u64,
     pub(super) requeued: u64,
-    /// Groups that were closed early.
+    /// The number of groups that were closed early.
     pub(super) torn: u64,
     pub(super) busy_ns: u64,
     /// A running mean of the service time; 0 before the first unit.
