@@ -36,8 +36,9 @@ pub(super) struct Hands<'a> {
     batches: Vec<Finished>,
     /// `Some` if the source was pulled; contains the end of the source, if it has ended.
     pulled: Option<Option<PullEnd>>,
-    /// The rows that a pull fills, and the staging to which it pushes them.
+    /// The rows that a pull fills.
     rows: Vec<Row>,
+    /// The staging to which a pull pushes the filled rows.
     staging: Arc<Staging>,
     pocket: Pocket,
     /// Settlements for reuse.

@@ -25,8 +25,8 @@ pub(crate) struct RoomLine {
     starved: bool,
 }
 
-/// A unit's position in line. Deeper units come first; among equals, units that have begun to split; then, units that
-/// came earlier.
+/// A unit's position in line. Deeper units come first. Among units of equal depth, those that have begun to split come
+/// first; among these, and among the others, those that came earlier.
 type Place = (Reverse<u32>, bool, u64);
 
 pub(crate) struct RoomWaiter {

@@ -7,7 +7,7 @@ const BUSY: f64 = 0.8;
 
 /// A resource is the limit if on average this many units of a stage waited for it.
 const MANY_WAITED: f64 = 0.5;
-/// If on average only this many units of a stage waited for a resource, the resource is the limit if it was well used.
+/// A resource that was well used is the limit even if on average only this many units of a stage waited for it.
 const FEW_WAITED: f64 = 0.1;
 /// A resource was well used if the stage's code kept, on average, this many workers busy for each token of the
 /// resource.

@@ -120,7 +120,7 @@ impl Brood {
         self.reserved
     }
 
-    /// Removes the children that `take` does not return.
+    /// Passes each child to `take`, and keeps the children that `take` returns.
     pub(crate) fn take_out(&mut self, take: impl FnMut(Newborn) -> Option<Newborn>) {
         let born = std::mem::take(&mut self.born);
         self.gone_on += born.len() as u64;
