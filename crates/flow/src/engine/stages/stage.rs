@@ -308,8 +308,8 @@ impl StageState {
 
     /// The arrival time of the unit that has been in the queue longest, whatever it waits for.
     pub(crate) fn oldest_ns(&self) -> Option<u64> {
-        // A unit that waited in a line may join any batch, so all batches are searched. They are few: they have no more
-        // units than the workers can take next.
+        // A unit that waited in a line may join any batch, so all batches are searched. There are only a few, because
+        // together they have no more units than the workers can take next.
         let granted = self.batches.iter().filter_map(GrantedBatch::oldest_ns);
         granted.chain(self.waiting.oldest_ns()).chain(self.parked.oldest_ns()).min()
     }
