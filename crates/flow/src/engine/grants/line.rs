@@ -42,7 +42,7 @@ impl Grants {
             Supply::Tokens(_) => {
                 instance.in_use += grant.amount;
                 resource.in_use += u128::from(grant.amount);
-                // The peak of a resource with keys is the largest amount that was in use of a single key.
+                // The peak of a resource with keys is the largest amount that one of its keys has ever had in use.
                 let peak = instance.in_use;
                 resource.peak_in_use = resource.peak_in_use.max(peak);
                 Some(grant)

@@ -132,7 +132,8 @@ impl Families {
                 self.parents.remove(&parent);
                 Effect::Leaves(Departure { row, parting, dead })
             }
-            // The parent still works, and the groups of its later children must learn of the failed units.
+            // The parent still works. Its family stays, because the groups of its later children must learn of the
+            // failed units.
             None if dead > 0 => Effect::Nothing,
             None => {
                 self.parents.remove(&parent);

@@ -33,8 +33,9 @@ pub struct GroupRules {
     pub(crate) by_key: bool,
     /// User code decides when a group is full.
     pub(crate) by_code: bool,
-    /// A group of this many units, or of this many bytes, is full.
+    /// A group of this many units is full.
     pub(crate) max_units: u64,
+    /// A group of this many bytes is full.
     pub(crate) max_bytes: u64,
     /// A group goes on even if a unit of its family failed.
     pub(crate) goes_on_torn: bool,
