@@ -25,8 +25,8 @@ pub(crate) struct RoomLine {
     starved: bool,
 }
 
-/// A unit's position in line. Deeper units come first. Among units of equal depth, those that have begun to split come
-/// first; among these, and among the others, those that came earlier.
+/// A unit's position in line. Deeper units come first. Among units of equal depth, a unit that has begun to split comes
+/// before a unit that has not. Otherwise, units stand in the order in which they came.
 type Place = (Reverse<u32>, bool, u64);
 
 pub(crate) struct RoomWaiter {
