@@ -10,8 +10,8 @@
 
 use libc::{EBADF, F_GETFD, O_RDONLY, O_WRONLY, STDIN_FILENO, STDOUT_FILENO, c_int};
 
-/// Replaces closed streams before the runtime starts. Afterwards, a stream that the runtime has replaced looks like
-/// one that the parent process has opened on `/dev/null`.
+/// Replaces closed streams before the runtime starts. Later, a closed stream could not be recognised: the runtime's
+/// replacement looks like a stream that the parent process has opened on `/dev/null`.
 // SAFETY: the loader calls each function in this section once, before `main`, with the C library ready, and ignores
 // that it takes no arguments. The function calls only into the C library, and needs nothing of the Rust runtime.
 #[used]

@@ -24,11 +24,11 @@
 //!
 //! The file contains the letters of one run. The file of an earlier run becomes `FILE.old` before the first unit
 //! enters. A file to which a live run still writes is left alone: this run's letters then go to `FILE.RUN`. The file is
-//! created at the first letter, and only its owner can read it. Letters whose units the run itself runs again are kept
-//! in `FILE.RUN.again-N` until they are settled; letters whose units `millstream retry` runs are kept in
-//! `FILE.RUN.again-0`. A letter that cannot be written, for example because the disk is full, goes to standard error
-//! instead. If a part of the letter was written and cannot be removed, that part is overwritten with a blank line,
-//! which a retry skips.
+//! created at the first letter, and only its owner can read it. If failed units run again while their run continues,
+//! their letters are kept in `FILE.RUN.again-N` until they are settled. The letters that `millstream retry` runs again
+//! are kept in `FILE.RUN.again-0`. A letter that cannot be written, for example because the disk is full, goes to
+//! standard error instead. If a part of the letter was written and cannot be removed, that part is overwritten with a
+//! blank line, which a retry skips.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -179,7 +179,7 @@ impl DeadLetters {
     /// reason.
     ///
     /// If a group keeps its members, each member gets a letter, since a retry gathers the members again. A group that
-    /// [only lacks](only_lacks) pieces gets no letter.
+    /// failed [only because a piece is missing](only_lacks) gets no letter.
     pub(crate) fn take(&self, letter: &DeadLetter) {
         if only_lacks(letter) {
             return;
@@ -288,7 +288,7 @@ impl DeadLetters {
         Ok(file)
     }
 
-    /// Locks the file for this run, as long as it is open. Returns `false` if a live run writes to it.
+    /// Locks the file for this run until the file is closed. Returns `false` if a live run writes to it.
     fn lock(&self, file: &File) -> io::Result<bool> {
         // A lock that this run holds through another open descriptor would conflict with this one.
         Ok(self.is_retried(file) || lock(file)?)
@@ -421,7 +421,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Locks the file for this run, as long as it is open. Returns `false` if a live run writes to it.
+/// Locks the file for this run until the file is closed. Returns `false` if a live run writes to it.
 fn lock(file: &File) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Ok(false),

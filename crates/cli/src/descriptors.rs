@@ -58,8 +58,9 @@ pub(crate) struct Share {
     raises: bool,
     /// The number of descriptors that the units could use at once.
     wanted: u64,
-    /// The limit, and the number of descriptors that it leaves for units.
+    /// The limit on the descriptors of the process.
     limit: u64,
+    /// The number of descriptors that the limit leaves for units.
     left: u64,
     /// The maximum number of descriptors that one unit has open.
     each: u64,

@@ -90,7 +90,8 @@ impl Group {
         Self { count, content, ..Self::new(key) }
     }
 
-    /// The group that replaces this group when its pieces are gathered again. It keeps the members.
+    /// An empty group for the pieces of this group, which a `gather` puts together again. The new group keeps the
+    /// members of this one.
     pub(crate) fn of_pieces(&self) -> Self {
         let (members, has_letters) = (self.members.clone(), Arc::clone(&self.has_letters));
         Self { members, has_letters, ..Self::new(self.key.clone()) }
@@ -119,12 +120,12 @@ impl Group {
         }
     }
 
-    /// The number of units in it.
+    /// The number of the group's members.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The value by which its members were chosen.
+    /// The text that all its members have in common, if the group is one by text.
     pub(crate) fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
     }
@@ -242,7 +243,8 @@ impl Group {
     }
 }
 
-/// The lines of all contents in the order of their bytes. Equal lines are in the order of their contents.
+/// The lines of all contents in the order of their bytes. Equal lines stay in the order of the contents from which they
+/// come.
 fn merged(bytes: &[u8], ends: &[usize]) -> Vec<u8> {
     let mut all = Vec::with_capacity(bytes.len());
     let starts = std::iter::once(0).chain(ends.iter().copied());

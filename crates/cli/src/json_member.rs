@@ -33,9 +33,8 @@ const IS_JSON: u32 = 1 << 31;
 /// The maximum number of names in a message.
 const MAX_NAMES: usize = 20;
 
-/// The maximum number of bytes that the members take of an object whose text has `text` bytes. The shortest member,
-/// `"":0,`, is 5 bytes of text and takes 9 bytes here; longer names and values take at most as many bytes as in the
-/// text.
+/// The maximum size of [`Members`] in bytes, for an object whose text has `text` bytes. The shortest member, `"":0,`,
+/// is 5 bytes of text and takes 9 bytes here; longer names and values take at most as many bytes as in the text.
 pub(crate) fn most_bytes(text: usize) -> usize {
     text.saturating_mul(2)
 }

@@ -29,8 +29,8 @@ const LIST: &str = "temporary-";
 /// The size of a slot in bytes: the longest path, and a zero byte.
 const SLOT: usize = 4096;
 
-/// The number of attempts to make a list. Another run may mistake a list that is not locked yet for that of a dead run,
-/// and remove it.
+/// The maximum number of attempts to make a list. Another run may mistake a list that is not locked yet for that of a
+/// dead run, and remove it.
 const MAX_ATTEMPTS: u32 = 8;
 
 static OWN: OnceLock<List> = OnceLock::new();

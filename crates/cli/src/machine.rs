@@ -83,7 +83,7 @@ impl Machine {
         self.sent_back.load(Ordering::Relaxed)
     }
 
-    /// The reason why no program may start at the moment, if none may.
+    /// The reason why no program may start at the moment; `None` if one may.
     pub(crate) fn short(&self) -> Option<String> {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.short.clone()
     }

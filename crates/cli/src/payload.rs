@@ -77,9 +77,9 @@ struct Opened {
 pub(crate) enum Coding {
     /// Compresses with zstd at this level.
     Compress(i32),
-    /// Decompresses what zstd has compressed; windows larger than two to this power are refused.
+    /// Decompresses what zstd has compressed.
     Decompress {
-        /// The power.
+        /// The binary logarithm of the largest window that is accepted, in bytes.
         window_log: u32,
     },
     /// Compresses with gzip at this level.

@@ -25,8 +25,9 @@ use crate::payload::Payload;
 use crate::printer::Place;
 use crate::regular;
 
-/// The number of bytes of a unit's text, members and fault that do not count in its weight. Nearly every unit has
-/// fewer. The cap on units in flight bounds the memory for these bytes, as it does for the records themselves.
+/// The number of bytes of a unit's text, members and fault that do not count towards its weight. Nearly every unit has
+/// fewer of these bytes in all. The cap on units in flight bounds the memory for these bytes, as it does for the
+/// records themselves.
 const UNCOUNTED: usize = 1 << 10;
 
 /// A unit of a flow file.

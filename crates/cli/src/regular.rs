@@ -22,7 +22,7 @@ use rustix::io::Errno;
 /// process's own.
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// The number of times that a path is resolved again after a concurrent rename.
+/// The maximum number of times that a path is resolved, if concurrent renames interfere.
 const MAX_TRIES: u32 = 64;
 
 /// Opens the regular file at `path`; symbolic links are followed.

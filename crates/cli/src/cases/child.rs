@@ -26,7 +26,7 @@ use crate::run::{ALL_RETIRED, WRONG, with_places};
 use crate::source::{self, SourceError};
 use crate::wire::wire_case;
 
-/// The maximum time of one wait for the printer, which writes to a file here.
+/// The maximum time of one wait for the printer. In a case, the printer writes to a file, so the wait always ends.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The reason why the flow of a case was not run.

@@ -19,9 +19,9 @@ pub(crate) struct Server(Arc<Mutex<Answers>>);
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests read them"))]
 struct Answers {
     answers: Vec<Answer>,
-    /// Requests by URL and method.
+    /// The number of requests that have had a response, by URL and method.
     requests: BTreeMap<(String, String), usize>,
-    /// The indices of the responses that were used so far.
+    /// The indices of the responses that have been used so far, in the order of the requests.
     given: Vec<usize>,
     /// A sentence for each request without a response; equal sentences occur once.
     unanswered: BTreeSet<String>,

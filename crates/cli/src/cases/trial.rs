@@ -20,7 +20,7 @@ use crate::file::cases::Case;
 /// The time between two checks of a running case.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The end of a case.
+/// The way in which a case ended.
 pub(super) enum Ended {
     /// The flow has run.
     Outcome(Outcome),
@@ -133,20 +133,20 @@ impl Papers {
         fs::write(self.0.join(name), serde_json::to_vec(value)?)
     }
 
-    /// Notes that a program was run, by the index of the first result that the case defines for these arguments and the
-    /// index of the result that was used.
+    /// Notes that a program was run: `first` is the index of the first result that the case defines for its arguments,
+    /// `given` the index of the result that was used.
     pub(super) fn note_program(&self, first: usize, given: usize) -> io::Result<()> {
         let mut notes = OpenOptions::new().create(true).append(true).open(self.0.join("programs"))?;
         notes.write_all(format!("{first} {given}\n").as_bytes())
     }
 
-    /// Notes something that the case does not define.
+    /// Notes the sentence `lack`, which says that the case does not define a program, or defines another input for it.
     pub(super) fn note_lack(&self, lack: &str) -> io::Result<()> {
         let mut lacks = OpenOptions::new().create(true).append(true).open(self.0.join("lacks"))?;
         lacks.write_all(format!("{}\n", serde_json::Value::from(lack)).as_bytes())
     }
 
-    /// The sentences about things that the case does not define, in the order of their first notes, without duplicates.
+    /// The sentences that [`note_lack`](Self::note_lack) has noted, in this order, without duplicates.
     pub(super) fn lacks(&self) -> io::Result<Vec<String>> {
         let mut lacks: Vec<String> = Vec::new();
         for line in self.text("lacks")?.lines() {

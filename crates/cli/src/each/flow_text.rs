@@ -73,8 +73,8 @@ pub(super) fn of(args: &EachArgs, command: &Command, source: &Source) -> String 
     let each = if args.pipe { "block of lines" } else { "item" };
     text += &format!("# Runs `{}` for each {each}.\n\n", comment(&name));
     text += &format!("name = {}\n", quoted(&name));
-    // Twice as many units in flight as programs keep the queue filled while lines are read. Blocks of lines are
-    // large, so this is the cap with `--pipe`; otherwise, the cap is at least the default.
+    // With twice as many units in flight as there are programs, the queue stays filled while lines are read. With
+    // `--pipe` the cap is exactly that, since blocks of lines are large; otherwise, it is at least the default.
     let twice = jobs.saturating_mul(2);
     text += &format!("inflight = {}\n\n", if args.pipe { twice } else { DEFAULT_INFLIGHT.max(twice) });
     if let Some(halt) = args.halt {

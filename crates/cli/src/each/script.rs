@@ -47,7 +47,8 @@ pub(super) fn with_references(text: &str, others: usize) -> (String, Vec<String>
     (script, fields)
 }
 
-/// Updates the context by the quotes in a part of a script.
+/// Follows the quotes and parentheses in `part` of a script; `within` is the context before the part, and then the
+/// context after it.
 fn follow(part: &str, within: &mut Vec<Within>) {
     let mut characters = part.chars().peekable();
     while let Some(character) = characters.next() {

@@ -28,7 +28,7 @@ pub(crate) enum Explained {
         /// The keys with the most waiting units.
         busiest: Vec<KeySnapshot>,
     },
-    /// Several units whose text contains the given one.
+    /// Several units whose text contains the requested text.
     Units {
         /// The requested text.
         text: String,

@@ -96,7 +96,7 @@ pub(crate) struct Expect {
     pub dead: Vec<ExpectedDeath>,
     /// Standard output, and its line in the case file; not checked if absent.
     pub stdout: Option<(Vec<u8>, usize)>,
-    /// Files after the run.
+    /// The files that are expected after the run.
     pub files: Vec<ExpectedFile>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct ExpectedDeath {
     pub line: usize,
 }
 
-/// A file after the run.
+/// A file that is expected after the run, or expected to be missing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExpectedFile {
     /// Its path in the case's folder.
@@ -133,12 +133,12 @@ pub(crate) struct ExpectedFile {
     pub line: usize,
 }
 
-/// The content of a file after the run.
+/// The expected content of a file after the run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ExpectedContent {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// Any.
+    /// Any content.
     Any,
     /// The file must not exist.
     Missing,

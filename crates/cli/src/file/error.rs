@@ -16,7 +16,7 @@ const MAX_SHOWN: usize = 20;
 /// One problem of a flow file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The expected and the found text.
+    /// The message, usually what was expected and what was found.
     pub message: String,
     /// The remedy.
     pub help: Option<String>,

@@ -30,7 +30,7 @@ impl HaltPolicy {
     /// Reads `5`, `10%`, `now,5` or `soon,10%`; also the form of GNU parallel, `now,fail=1`.
     ///
     /// # Errors
-    /// The text is none of these.
+    /// The text has none of these forms.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let expected = || "expected a number of failures or a share of the units, `5` or `10%`, or `now,5`".to_owned();
         let (now, at) = match text.split_once(',') {

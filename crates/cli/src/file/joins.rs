@@ -146,7 +146,8 @@ struct Waiting {
     join: Join,
     units: u64,
     is_unlimited: bool,
-    /// The text differs only among the files below one INPUT, and the flow takes several INPUTs.
+    /// Whether files below different INPUTs may have the same text, because the flow takes every INPUT and the text is
+    /// only the part of a path below its INPUT.
     spans_inputs: bool,
 }
 
@@ -169,7 +170,7 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
     }
     let mut graph = Graph::new(stages);
     for (index, spec, key, units) in keyed {
-        // A key with another field may differ among the pieces of one unit.
+        // A key with a field other than a path may differ among the pieces of one unit.
         let is_by_unit_alone = key.fields().all(|(field, _)| is_path(field));
         let is_unlimited = spec.wait.is_none() && spec.bytes.is_none() && spec.max_groups.is_none();
         for join in graph.joins_at(index) {
@@ -357,7 +358,7 @@ impl<'a> Graph<'a> {
         count
     }
 
-    /// The arrivals through a stage that sends each unit to one of its exits.
+    /// The [`arrivals`](Self::arrivals) from a stage that sends each unit to one of its exits.
     fn along(&mut self, stage: usize, join: usize) -> Count {
         let spec = &self.stages[stage];
         let leaves = spec.next.is_none() || spec.op.has_else() && spec.otherwise.is_none();
@@ -366,8 +367,8 @@ impl<'a> Graph<'a> {
         counts.into_iter().chain(leaves.then_some(Count::NONE)).reduce(Count::or).unwrap_or(Count::NONE)
     }
 
-    /// The arrivals through a fork: its pieces, unless the join is by parent, and the groups that joins before this one
-    /// make of its pieces.
+    /// The [`arrivals`](Self::arrivals) from a fork. They are the pieces of the fork, which do not count if the join is
+    /// by parent, and the groups that earlier joins make of these pieces.
     fn through(&mut self, fork: usize, join: usize) -> Count {
         let pieces = if self.is_by_parent(join) { Count::NONE } else { sum(&self.ways(fork, join)) };
         let Some(inner) = self.inner_joins(fork) else { return Count::ANY };

@@ -47,7 +47,7 @@ pub(crate) struct FlowFile {
     pub workers: Option<usize>,
     /// The condition under which the run halts because units fail.
     pub halt: Option<HaltPolicy>,
-    /// The state of the machine in which programs start.
+    /// `machine`: the load and the free memory of the machine at which no program starts.
     pub machine: MachineSpec,
     /// `[params]`, with the values given by `-p` in place of the defaults.
     pub params: BTreeMap<String, String>,
@@ -67,7 +67,7 @@ pub(crate) struct FlowFile {
     pub warnings: Vec<Problem>,
 }
 
-/// `machine`: the state of the machine in which programs start.
+/// `machine`: the load and the free memory of the machine at which no program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MachineSpec {
     /// The number of runnable threads at or above which no program starts.
@@ -278,7 +278,7 @@ pub(crate) struct NeedSpec {
     pub key: Option<Template>,
     /// The amount; at least 1, and at most what the resource has.
     pub amount: u64,
-    /// The later stage until which the amount is held; `None` if it is released when the unit leaves this stage.
+    /// The unit holds the amount until it leaves this later stage; `None` means until it leaves the stage of the need.
     pub until: Option<String>,
     /// The need's key in the text.
     pub span: Range<usize>,

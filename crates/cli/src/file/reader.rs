@@ -32,7 +32,7 @@ pub(super) struct Reading<'t> {
     text: &'t str,
     /// `[params]`, filled in before any template is read.
     pub(super) declared: BTreeMap<String, Param>,
-    /// The values of the parameters that have one.
+    /// The values of the parameters whose value is right.
     pub(super) params: BTreeMap<String, String>,
     problems: RefCell<Vec<Problem>>,
     fields: RefCell<Vec<(Field, Range<usize>)>>,
@@ -275,7 +275,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether it is a table of either form.
+    /// Whether the value is a table, either inline or under a heading.
     pub(super) fn is_table(&self) -> bool {
         self.table().is_some()
     }
@@ -526,7 +526,8 @@ impl Reading<'_> {
         known.then_some(template)
     }
 
-    /// The position in the text of `range` of a string's value; the whole string if that cannot be determined.
+    /// Converts `range`, a part of a string's value, to its position in the text. Returns the position of the whole
+    /// string if that of the part cannot be determined.
     pub(super) fn within_string(&self, value: &str, span: &Range<usize>, range: &Range<usize>) -> Range<usize> {
         let raw = self.text.get(span.clone()).unwrap_or("");
         literal::place(raw, value, range).map_or_else(|| span.clone(), |at| span.start + at.start..span.start + at.end)

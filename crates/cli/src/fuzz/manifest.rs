@@ -21,7 +21,7 @@ use crate::source;
 /// The maximum size of an object's content.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads the bytes as each kind of file; returns whether they are a file of one kind.
+/// Reads the bytes as each kind of file; returns whether they are a valid file of any of these kinds.
 ///
 /// # Panics
 /// A path of a manifest that leads out of its archive, a member whose bytes change when they are written and read
@@ -80,8 +80,8 @@ fn decompress(bytes: &[u8]) -> bool {
         run(&OpSpec::Sha256, record).ok()?.rare.sha256
     };
     let whole = content(u64::MAX);
-    // The streamed content may be missing: a stream refuses frames with large windows, for which a payload in
-    // memory needs no additional memory.
+    // The streamed content may be missing: a stream refuses frames with large windows. Decompression in memory accepts
+    // them, since it needs no memory for a window.
     if let (Some(whole), Some(streamed)) = (whole, content(1)) {
         assert_eq!(whole, streamed, "a stream has the content that the payload in memory has");
     }

@@ -46,7 +46,7 @@ pub(super) fn shown(path: &Path) -> Result<Shown, PageError> {
 /// The events of a file.
 #[derive(Debug, Default)]
 struct Events {
-    /// The version of Millstream's own events.
+    /// The version of the events, if a run of Millstream wrote them.
     format: Option<f64>,
     /// Whether the events are a member of an object. The end of the object then shows that they are complete.
     in_object: bool,

@@ -22,9 +22,11 @@ pub(super) enum Kind {
     Report,
 }
 
-/// The name of a JSON file in messages: before its kind is known, for events, and for a report.
+/// The name of a JSON file in messages before its kind is known.
 const SOME_JSON: &str = "the JSON";
+/// The name of a file of events in messages.
 pub(super) const THE_EVENTS: &str = "the file of events";
+/// The name of a report in messages.
 pub(super) const THE_REPORT: &str = "the report";
 
 /// Determines the kind of a file. A JSON file may have at most `most` bytes, and is read to its end, so a truncated

@@ -14,8 +14,9 @@ const MAX_NAME: usize = 120;
 pub(super) struct Span {
     pub(super) from: f64,
     pub(super) to: f64,
-    /// The numbers of the span's name and of its thread.
+    /// The number of the span's name.
     pub(super) name: u32,
+    /// The number of the span's thread.
     pub(super) thread: u32,
     pub(super) failed: bool,
 }

@@ -90,7 +90,7 @@ struct Stage<'a> {
     after_failure: &'static str,
     needs: Vec<Need<'a>>,
     next: Option<&'a str>,
-    /// The next stage of units that do not match; absent if the stage is not a filter.
+    /// The stage at the second exit of a `filter` or `unique`; absent if the op has no second exit.
     #[serde(rename = "else", skip_serializing_if = "Option::is_none")]
     otherwise: Option<Option<&'a str>>,
     /// The stages that get a copy; absent if the stage makes no copies.
@@ -132,7 +132,7 @@ struct Need<'a> {
     amount: u64,
     /// The key's template; `null` if the resource has no keys.
     key: Option<String>,
-    /// The later stage until which the need is held.
+    /// The unit holds the need until it leaves this later stage; `null` means until it leaves the stage of the need.
     until: Option<&'a str>,
 }
 

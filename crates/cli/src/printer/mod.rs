@@ -65,7 +65,7 @@ pub(crate) struct Printer {
 
 struct Shared {
     state: Mutex<State>,
-    /// Notified when an output is due or has been written, and when the run ends.
+    /// Notified when an output is [due](order) or has been written, and when the run ends.
     changed: Condvar,
     capacity: u64,
     /// The number of bytes written. Relaxed: the number only shows, by growing, that the reader reads.
@@ -84,7 +84,7 @@ struct State {
     /// Bytes of the outputs that wait for their turn in memory.
     held_bytes: u64,
     spool: Spool,
-    /// Whether the thread runs.
+    /// Whether the printer's thread has been started.
     started: bool,
     /// Whether no more outputs are accepted.
     ended: bool,

@@ -17,7 +17,7 @@ pub(super) struct Order<T> {
     next_name: u64,
     /// The keys of units in the flow, by the names of their places.
     keys: HashMap<u64, Key>,
-    /// The keys of units in the flow. The cap on units in flight bounds their number.
+    /// The same keys in their order. The cap on units in flight bounds their number.
     inside: BTreeSet<Key>,
     /// Outputs that are not due, by unit; the outputs of one unit are in the order of their arrival.
     held: BTreeMap<Key, Vec<T>>,

@@ -19,7 +19,7 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer that counts the bytes it has `written`.
+    /// A writer that adds the number of the bytes it writes to `written`.
     pub(super) fn open(written: &'a AtomicU64) -> Self {
         let stderr = Stream::stderr(written).ok();
         let mut writer = Self { stdout: None, stderr, piece: Vec::new(), trouble: None };

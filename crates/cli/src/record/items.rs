@@ -18,7 +18,7 @@ impl Record {
         matches!(self.origin, Origin::Block(_)).then_some(&*self.text)
     }
 
-    /// The items of a group given by the source.
+    /// The items of a group that the source has made.
     fn source_items(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let (between, text) = match self.origin {
             Origin::Group => (0, &*self.text),

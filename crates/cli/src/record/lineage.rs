@@ -30,7 +30,7 @@ pub(crate) enum PieceText {
     Line(Bytes),
     /// The path of a file in an archive.
     Member(Vec<u8>),
-    /// The unit's text: the piece is a copy of the unit for this stage.
+    /// The text of the unit itself, since the piece is the copy of that unit for this stage.
     Copy(Arc<str>),
 }
 

@@ -8,7 +8,7 @@ use super::lineage::{PiecesSoFar, Wanted};
 #[cfg(feature = "http")]
 use crate::ops::Hop;
 
-/// The [`RareFacts`] of a unit, allocated once there is a fact. Reading them allocates nothing.
+/// The [`RareFacts`] of a unit, allocated when the first fact is set. Reading them allocates nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rare(Option<Box<RareFacts>>);
 

@@ -99,7 +99,7 @@ pub(crate) struct Connection {
     url: String,
     /// The bytes of the request so far.
     received: Vec<u8>,
-    /// The response, once the request was understood.
+    /// The response, once the request has been understood.
     answer: Option<Vec<u8>>,
     sent: usize,
     tls: bool,

@@ -20,7 +20,7 @@ use crate::file::template::Field;
 const MAX_DEPTH: usize = 16;
 
 /// The question of whether a unit that comes to a stage can have a value for a field. With `copied_for`, the unit is
-/// the copy for that stage, or was made from it.
+/// the copy for that stage, or was made from that copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     stage: usize,
@@ -214,7 +214,7 @@ impl<'g, 'a> Search<'g, 'a> {
     }
 }
 
-/// Whether a unit gets the field only from a stage.
+/// Whether units that come from the source have no value for the field, so that only a stage can give them one.
 fn is_found_later(field: &Field) -> bool {
     matches!(
         field,

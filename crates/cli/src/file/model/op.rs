@@ -65,9 +65,9 @@ pub(crate) enum OpSpec {
         /// Payloads are printed in the order of admission.
         ordered: bool,
     },
-    /// `append`: adds one line per unit to one file, in order of arrival; each batch is flushed.
+    /// `append`: adds one line per unit to a file, in the order in which units arrive at the stage.
     Append {
-        /// The file, the same for all units.
+        /// The file; if its path contains fields of the unit, there is one for each value.
         path: Template,
         /// The line; a newline is added.
         line: Template,
@@ -294,7 +294,7 @@ pub(crate) struct HttpSpec {
     pub downgrade: bool,
     /// Request headers, sent only to the server that `url` names.
     pub headers: Vec<(String, Template)>,
-    /// The method: `GET` for `http-get`, or the value of `http`.
+    /// The method: `GET` for `http-get`, or the `method` of the `http` stage.
     pub method: Method,
     /// The request's body, if the method has one; the payload if absent.
     pub body: Option<Template>,

@@ -61,7 +61,7 @@ pub(crate) struct GatherSpec {
     pub by: GatherBy,
     /// A group of this many units is closed.
     pub units: Option<u64>,
-    /// A group whose members weigh this many bytes is closed.
+    /// A group whose contents have this many bytes is closed.
     pub bytes: Option<u64>,
     /// A group is closed this long after its first member.
     pub wait: Option<Duration>,

@@ -1,4 +1,4 @@
-//! `machine`: the state of the machine in which programs start.
+//! `machine`: the load and the free memory of the machine at which no program starts.
 
 use super::super::model::MachineSpec;
 use super::super::reader::Entry;

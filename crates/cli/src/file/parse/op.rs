@@ -124,7 +124,7 @@ pub(super) fn is_known(name: &str) -> bool {
     OPS.contains(&name)
 }
 
-/// The keys of a request; `body` and `fields` belong to those of `http`.
+/// Reads the keys of a request; `http-get`, whose method is `GET`, has no `body` and no `fields`.
 fn http(section: &mut Section<'_>, method: Method) -> Option<OpSpec> {
     let url = section.require("url", "url = \"{line}\"").and_then(|entry| entry.path_template());
     let max_bytes = section.optional("max_bytes", Entry::bytes_cap);

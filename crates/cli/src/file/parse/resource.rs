@@ -9,7 +9,7 @@ use super::super::reader::{Entry, Section};
 /// A resource that the file names. Its value may be invalid: needs that refer to it are then not reported as further
 /// mistakes.
 pub(super) struct Declared {
-    /// Without `:*`.
+    /// The name without `:*`.
     pub(super) name: String,
     pub(super) spec: Option<ResourceSpec>,
 }

@@ -394,7 +394,7 @@ const DEFAULT_STACK: usize = 256 << 10;
 /// The sizes that a stack can have, in bytes.
 const STACKS: RangeInclusive<u64> = 32 << 10..=1 << 30;
 
-/// `fibers` and `stack`, and whether they agree with `workers` and `blocking`.
+/// Reads `fibers` and `stack`, and reports if they contradict `workers` or `blocking`.
 fn fibers(
     entry: Option<&Entry<'_>>,
     (workers, blocking, stack): (Option<Entry<'_>>, Option<Entry<'_>>, Option<Entry<'_>>),
