@@ -27,7 +27,7 @@ struct Member<'a> {
     is_json: bool,
 }
 
-/// Set in the length of a value that is JSON.
+/// The bit in a value's stored length that says that the value is JSON.
 const IS_JSON: u32 = 1 << 31;
 
 /// The maximum number of names in a message.
@@ -53,7 +53,7 @@ impl Members {
         Ok(members)
     }
 
-    /// Members whose values are texts, in this order.
+    /// Members whose values are texts, in the order of `texts`.
     ///
     /// # Errors
     /// A name or a value has 2 GiB or more.

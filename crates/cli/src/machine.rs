@@ -1,5 +1,5 @@
-//! The load and free memory of the whole machine, including other users' programs: no program starts while either is
-//! beyond its limit.
+//! The load and free memory of the whole machine, including other users' programs: no program starts while the load is
+//! too high or the free memory too small.
 //!
 //! The kernel's numbers are read at most once in [`LOOK`], and do not yet include programs that have just started. So
 //! each reading allows a limited number of starts: under a limit on runnable threads, as many as the limit leaves room

@@ -11,7 +11,7 @@ pub(super) struct Outcome {
     pub retired: Vec<Retired>,
     /// The units that became dead letters, in the order of their failures.
     pub dead: Vec<Dead>,
-    /// Failures at the end of the run.
+    /// Messages about stages that failed when they finished at the end of the run.
     pub trouble: Vec<String>,
     /// The indices of the case's responses that were used.
     pub answered: Vec<usize>,

@@ -210,11 +210,11 @@ pub(crate) struct StageSpec {
     pub needs: Vec<NeedSpec>,
     /// `retry`; no retries when absent.
     pub retry: Option<RetrySpec>,
-    /// The longest one attempt may take.
+    /// The maximum duration of an attempt.
     pub timeout: Option<Duration>,
     /// Whether the op may be run again on the same unit; if absent, the op decides.
     pub idempotent: Option<bool>,
-    /// The minimum and maximum number of workers at once; 0 to all of them if absent.
+    /// The minimum and maximum number of workers at once; if absent, the op and its needs decide.
     pub workers: Option<(WorkersBound, WorkersBound)>,
     /// Whether the stage has threads of its own, in addition to the flow's workers; if absent, the op decides.
     pub blocking: Option<bool>,

@@ -140,7 +140,7 @@ impl<'g, 'a> Search<'g, 'a> {
         same()
     }
 
-    /// Whether a piece that the stage makes has a value.
+    /// Whether a piece that the stage makes has a value for the field.
     fn of_piece(&mut self, stage: usize, by: &SplitBy, question: &Question) -> Answer {
         let Question { field, copied_for, stage: to } = question;
         let of_unit = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
@@ -164,7 +164,8 @@ impl<'g, 'a> Search<'g, 'a> {
         }
     }
 
-    /// Whether a group of pieces that the stage makes has a value. A unit that is not a piece forms a group of its own.
+    /// Whether a group of pieces that the stage makes has a value for the field. A unit that is not a piece forms a
+    /// group of its own.
     fn of_family(&self, stage: usize, question: &Question) -> Answer {
         let field = &question.field;
         let ask = |field: Field| Question { stage, field, copied_for: None };
@@ -194,8 +195,8 @@ impl<'g, 'a> Search<'g, 'a> {
         stage == 0 || (0..self.graph.nodes.len()).any(joins) || (!splits(0) && self.graph.leads_to(0, stage, splits))
     }
 
-    /// Whether a group that is not by parent has a value when it leaves the stage. The group counts as a piece of the
-    /// unit from which its first member was split.
+    /// Whether a group that is not by parent has a value for the field when it leaves the stage. The group counts as a
+    /// piece of the unit from which its first member was split.
     fn of_group(&mut self, stage: usize, by: &GatherBy, field: &Field) -> Answer {
         let ask = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         match field {
