@@ -15,7 +15,7 @@ const OVERHEAD: u64 = 4 * size_of::<Record>() as u64;
 /// The part of a group's record that a single unit does not have.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Group {
-    /// The number of its members.
+    /// The number of the group's members.
     count: u64,
     key: Option<Vec<u8>>,
     content: Content,
@@ -26,29 +26,29 @@ pub(crate) struct Group {
     copies: Vec<Record>,
     /// Whether the members have dead letters. The pieces of a group share this flag.
     has_letters: Arc<AtomicBool>,
-    /// In a retry: the dead letters to which its members belong.
+    /// In a retry: the dead letters to which the group's members belong.
     letters: Vec<usize>,
     /// The progress of the pieces of the unit that the group represents.
     pieces: Option<Arc<PiecesSoFar>>,
-    /// The bytes that it holds.
+    /// The number of bytes that the group holds.
     weight: u64,
 }
 
 /// The contributions of the members so far.
 #[derive(Debug, Clone, Default)]
 enum Content {
-    /// Only their number.
+    /// Only the number of the members.
     #[default]
     Count,
-    /// The sum of their numbers, or the least or greatest.
+    /// A number folded from those of the members: their sum, the least or the greatest.
     Number(Fold, Number),
-    /// Their contents, one after the other.
+    /// The members' contents, one after the other.
     Kept {
         bytes: Vec<u8>,
         /// For each member, its position in the order and the end of its content.
         ends: Vec<(u64, usize)>,
     },
-    /// Their contents, one after the other. Each consists of sorted lines with their newlines.
+    /// The members' contents, one after the other. Each consists of sorted lines with their newlines.
     Sorted {
         bytes: Vec<u8>,
         /// The end of each content.
@@ -112,7 +112,7 @@ impl Group {
         !self.has_letters.swap(true, Ordering::Relaxed)
     }
 
-    /// The number of bytes of its members' contents.
+    /// The number of bytes of the members' contents.
     pub(crate) fn content_bytes(&self) -> u64 {
         match &self.content {
             Content::Kept { bytes, .. } | Content::Sorted { bytes, .. } => bytes.len() as u64,
@@ -125,7 +125,7 @@ impl Group {
         self.count
     }
 
-    /// The text that all its members have in common, if the group is one by text.
+    /// The text that all members have in common, if they were gathered by a text.
     pub(crate) fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
     }
@@ -142,12 +142,12 @@ impl Group {
         self.copies.iter().find(|copy| copy.copied_for().is_some_and(|copied| **copied == *stage))
     }
 
-    /// Its members, if it keeps them.
+    /// The members, if the group keeps them.
     pub(crate) fn members(&self) -> &[Record] {
         &self.members
     }
 
-    /// The dead letters to which its members belong.
+    /// The dead letters to which the group's members belong.
     pub(crate) fn letters(&self) -> impl Iterator<Item = usize> {
         self.letters.iter().copied()
     }
@@ -162,7 +162,7 @@ impl Group {
         !matches!(self.content, Content::Taken)
     }
 
-    /// The bytes that it holds.
+    /// The number of bytes that the group holds.
     pub(crate) fn weight(&self) -> u64 {
         self.weight
     }

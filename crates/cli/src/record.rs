@@ -66,7 +66,7 @@ pub(crate) struct Record {
     pub(crate) place: Option<Arc<Place>>,
     /// The unit of which this one is a piece, without its payload.
     parent: Option<Parent>,
-    /// Its number among the pieces, from 1.
+    /// The unit's number among the pieces of `parent`, from 1.
     part: u64,
     /// The number of splits that have led to this unit.
     level: u32,
@@ -230,7 +230,7 @@ impl Record {
         0o600 | everybody << 3 | everybody
     }
 
-    /// The file that a walk has found, as it is now.
+    /// The current metadata of the file, if the unit is a file that a walk has found.
     fn own_file(&self) -> Option<Stat> {
         if self.origin != Origin::File {
             return None;

@@ -22,7 +22,7 @@ pub(super) struct Outcome {
 /// A unit that was retired.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Retired {
-    /// Its path, line or argument.
+    /// The unit's path, line or argument.
     pub unit: String,
     /// The values of the fields that the case's expectations name; fields without a value are left out.
     pub fields: BTreeMap<String, String>,
@@ -31,7 +31,7 @@ pub(super) struct Retired {
 /// A unit that became a dead letter.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Dead {
-    /// Its path, line or argument.
+    /// The unit's path, line or argument.
     pub unit: String,
     /// The stage in which the unit failed.
     pub stage: String,

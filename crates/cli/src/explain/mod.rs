@@ -42,9 +42,9 @@ pub(crate) enum Explained {
 /// A unit with its text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct NamedUnit {
-    /// Its path, line or argument, in a form that is safe to show.
+    /// The unit's path, line or argument, in a form that is safe to show.
     pub(crate) text: String,
-    /// Its position in the flow.
+    /// The unit's position in the flow.
     #[serde(flatten)]
     pub(crate) place: UnitPlace,
 }

@@ -64,7 +64,7 @@ pub(crate) struct Answer {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Its line in the case file.
+    /// The line of this response in the case file.
     pub line: usize,
 }
 
@@ -75,15 +75,15 @@ pub(crate) struct Program {
     pub run: Vec<String>,
     /// The standard input that the program must get.
     pub stdin: Option<Vec<u8>>,
-    /// Its standard output.
+    /// The program's standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// The program's standard error.
     pub stderr: Vec<u8>,
-    /// Its exit status.
+    /// The program's exit status.
     pub status: u8,
     /// The files that the program makes.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// Its line in the case file.
+    /// The line of this result in the case file.
     pub line: usize,
 }
 
@@ -105,31 +105,31 @@ pub(crate) struct Expect {
 pub(crate) struct ExpectedUnit {
     /// The unit's fields and their values; the field `payload` is the unit's payload.
     pub fields: Vec<(String, String)>,
-    /// Its line in the case file.
+    /// The line of this unit in the case file.
     pub line: usize,
 }
 
 /// A unit that becomes a dead letter.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExpectedDeath {
-    /// Its path, line or argument.
+    /// The unit's path, line or argument.
     pub unit: Option<String>,
     /// The stage in which it fails.
     pub stage: Option<String>,
     /// A part of the failure's message.
     pub message: Option<String>,
-    /// Its line in the case file.
+    /// The line of this unit in the case file.
     pub line: usize,
 }
 
 /// A file that is expected after the run, or expected to be missing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExpectedFile {
-    /// Its path in the case's folder.
+    /// The file's path in the case's folder.
     pub path: PathBuf,
     /// The expected content.
     pub content: ExpectedContent,
-    /// Its line in the case file.
+    /// The line of this file in the case file.
     pub line: usize,
 }
 

@@ -71,7 +71,7 @@ pub(crate) enum FlowError {
         path: PathBuf,
         /// The first byte that is not UTF-8.
         byte: u8,
-        /// Its line, from 1.
+        /// The line of this byte, from 1.
         line: usize,
     },
     /// The text was read and refused.

@@ -233,7 +233,7 @@ pub(crate) struct StageSpec {
     pub otherwise: Option<String>,
     /// The fields of the unit that the stage's templates use, with their positions in the text.
     pub fields: Vec<(Field, Range<usize>)>,
-    /// The stage's name in the text.
+    /// The position of the stage's name in the text.
     pub span: Range<usize>,
     /// The position of the op's name in the text.
     pub op_span: Range<usize>,
@@ -280,7 +280,7 @@ pub(crate) struct NeedSpec {
     pub amount: u64,
     /// The unit holds the amount until it leaves this later stage; `None` means until it leaves the stage of the need.
     pub until: Option<String>,
-    /// The need's key in the text.
+    /// The position of the need's key in the text.
     pub span: Range<usize>,
 }
 

@@ -21,7 +21,7 @@ use super::template::{Field, Template};
 /// A parameter that the flow declares. Its value may be wrong: templates with the parameter are then not reported as
 /// further mistakes.
 pub(super) struct Param {
-    /// Its name in the text.
+    /// The position of the parameter's name in the text.
     pub(super) span: Range<usize>,
     /// Whether a template uses it.
     pub(super) used: Cell<bool>,

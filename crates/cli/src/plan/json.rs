@@ -189,7 +189,7 @@ impl Pair {
     }
 }
 
-/// The nanoseconds of `time`; a time of more than 584 years exceeds 64 bits and becomes their maximum.
+/// The nanoseconds of `time`; a time of more than 584 years exceeds 64 bits and becomes the largest number of 64 bits.
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

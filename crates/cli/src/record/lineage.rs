@@ -75,7 +75,7 @@ pub(crate) type Wanted = [WantedPiece];
 pub(crate) struct WantedPiece {
     /// The path from the unit to the piece.
     pub parts: Vec<u64>,
-    /// Its dead letter.
+    /// The number of the piece's dead letter.
     pub letter: usize,
     /// The number of the last piece that an earlier run has made from this piece.
     pub passed: u64,
@@ -252,7 +252,7 @@ impl Record {
         self.rare.letter.into_iter().chain(self.group.iter().flat_map(|group| group.letters()))
     }
 
-    /// Its number among the pieces of the unit from which it was split, from 1; 0 if it is not a piece.
+    /// This unit's number among the pieces of the unit from which it was split, from 1; 0 if it is not a piece.
     pub(crate) fn part(&self) -> u64 {
         self.part
     }

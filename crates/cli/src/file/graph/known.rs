@@ -118,8 +118,8 @@ impl<'g, 'a> Search<'g, 'a> {
                     return Answer::Yes;
                 }
                 self.near.extend(expression.capture_names().flatten().map(str::to_owned));
-                // The groups of this expression replace all fields that the unit has parsed before. A name that is not
-                // among them can have a value only in the parent unit.
+                // The groups of this expression replace all fields that the unit has from earlier `parse` stages. A
+                // name that is not among them can have a value only in the parent unit.
                 Answer::Ask(vec![ask(Field::Parent(Box::new(field.clone())))])
             }
             (OpSpec::Set { fields, .. }, Field::Set(name)) => self.sets(fields.iter().map(|(set, _)| set), name, same),

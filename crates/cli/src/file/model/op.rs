@@ -101,7 +101,7 @@ pub(crate) enum OpSpec {
     Gather(GatherSpec),
     /// `parse`: reads the payload, or the line if there is no payload, into fields.
     Parse {
-        /// Its format.
+        /// The format of the text that is read.
         format: ParseFormat,
     },
 }
@@ -216,11 +216,11 @@ pub(crate) struct ExecSpec {
     /// Run as `/bin/sh -c SCRIPT sh ARGUMENT…`. The parser refuses a unit's fields in the script, because there a file's
     /// name could run commands; as arguments they are safe.
     pub shell: bool,
-    /// Its standard input.
+    /// The program's standard input.
     pub stdin: ExecStdin,
-    /// Its standard output.
+    /// The destination of the program's standard output.
     pub stdout: ExecStdout,
-    /// Its standard error.
+    /// The destination of the program's standard error.
     pub stderr: ExecStderr,
     /// Precedes every line that is printed, with a tab.
     pub tag: Option<Template>,
@@ -232,7 +232,7 @@ pub(crate) struct ExecSpec {
     pub dir: Option<Template>,
 }
 
-/// Standard input of an `exec`.
+/// The content of an `exec` program's standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExecStdin {
     /// `"payload"`, the default: the payload, empty when there is none.
@@ -243,7 +243,7 @@ pub(crate) enum ExecStdin {
     Null,
 }
 
-/// Standard output of an `exec`.
+/// The destination of an `exec` program's standard output.
 #[derive(Debug, Clone)]
 pub(crate) enum ExecStdout {
     /// `"payload"`, the default: the output becomes the payload.
@@ -265,7 +265,7 @@ pub(crate) enum ExecStdout {
     Inherit,
 }
 
-/// Standard error of an `exec`.
+/// The destination of an `exec` program's standard error.
 #[derive(Debug, Clone)]
 pub(crate) enum ExecStderr {
     /// `"message"`, the default: if the program fails, the end of the text goes into the failure's message.
@@ -320,10 +320,10 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub(crate) const ALL: [Self; 6] = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
-    /// Its name in a request.
+    /// The method's name in a request.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",

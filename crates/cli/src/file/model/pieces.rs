@@ -29,9 +29,9 @@ pub(crate) enum SplitBy {
     Blocks(usize),
     /// An element of an array, or one value of a sequence.
     Json,
-    /// A row of a table, whose cells this byte separates.
+    /// A row of a table.
     Table {
-        /// The byte.
+        /// The byte that separates the cells of a row.
         separator: u8,
         /// Whether the first row names the columns.
         header: bool,
@@ -78,7 +78,7 @@ pub(crate) struct GatherSpec {
 /// The units that join one group.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum GatherBy {
-    /// All of them.
+    /// All units.
     All,
     /// The pieces of one unit.
     Parent,
@@ -89,28 +89,28 @@ pub(crate) enum GatherBy {
 /// The payload of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reduce {
-    /// Its members' contents, each followed by these bytes.
+    /// The contents of the group's members, one after the other.
     Concat {
-        /// The bytes after each content.
+        /// The bytes that follow each content.
         after: Vec<u8>,
     },
     /// The sorted lines of all members, whose contents are each sorted already.
     Merge,
-    /// The number of its members.
+    /// The number of the group's members.
     Count,
-    /// One number, computed from those of its units.
+    /// One number, computed from the contents of the members, which are numbers.
     Number(Fold),
 }
 
-/// The number that a group computes from those of its units.
+/// The way in which a group computes one number from those of its members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// Their sum.
+    /// The sum of the numbers.
     Sum,
-    /// The least.
+    /// The least of the numbers.
     Min,
-    /// The greatest.
+    /// The greatest of the numbers.
     Max,
-    /// Their mean.
+    /// The mean of the numbers.
     Mean,
 }
