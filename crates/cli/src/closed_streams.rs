@@ -12,8 +12,9 @@ use libc::{EBADF, F_GETFD, O_RDONLY, O_WRONLY, STDIN_FILENO, STDOUT_FILENO, c_in
 
 /// Replaces closed streams before the runtime starts. Later, a closed stream could not be recognised: the runtime's
 /// replacement looks like a stream that the parent process has opened on `/dev/null`.
-// SAFETY: the loader calls each function in this section once, before `main`, with the C library ready, and ignores
-// that it takes no arguments. The function calls only into the C library, and needs nothing of the Rust runtime.
+// SAFETY: the loader calls each function in this section once, before `main`, when the C library is ready. It passes
+// arguments, which do no harm to a function without parameters. The function calls only into the C library, and needs
+// nothing of the Rust runtime.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = occupy_closed_streams;

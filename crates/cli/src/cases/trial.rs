@@ -146,7 +146,8 @@ impl Papers {
         lacks.write_all(format!("{}\n", serde_json::Value::from(lack)).as_bytes())
     }
 
-    /// The sentences that [`note_lack`](Self::note_lack) has noted, in this order, without duplicates.
+    /// The sentences that [`note_lack`](Self::note_lack) has noted, in the order of their first occurrence, without
+    /// duplicates.
     pub(super) fn lacks(&self) -> io::Result<Vec<String>> {
         let mut lacks: Vec<String> = Vec::new();
         for line in self.text("lacks")?.lines() {

@@ -32,7 +32,7 @@ pub(super) struct Reading<'t> {
     text: &'t str,
     /// `[params]`, filled in before any template is read.
     pub(super) declared: BTreeMap<String, Param>,
-    /// The values of the parameters whose value is right.
+    /// The value of each parameter, unless that value is wrong.
     pub(super) params: BTreeMap<String, String>,
     problems: RefCell<Vec<Problem>>,
     fields: RefCell<Vec<(Field, Range<usize>)>>,

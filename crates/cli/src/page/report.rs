@@ -1,7 +1,7 @@
 //! The page of a JSON report, which `run --report FILE.json` writes.
 //!
 //! A report contains the totals of stages and resources, the throughput over time and the failures by cause. Only a
-//! trace also contains the edges between stages and their history.
+//! trace also contains the edges between stages, and the history of each stage.
 
 use std::fs::File;
 use std::io::BufReader;

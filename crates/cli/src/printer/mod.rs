@@ -52,9 +52,9 @@ pub(crate) struct Output {
 /// The reason why standard output can no longer be written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Its reader has closed it, as `head` does when it has seen enough.
+    /// The reader has closed standard output, as `head` does when it has seen enough.
     ReaderGone,
-    /// It cannot be written to.
+    /// A write to standard output has failed, for this reason.
     Failed(String),
 }
 

@@ -67,7 +67,7 @@ pub(crate) enum OpSpec {
     },
     /// `append`: adds one line per unit to a file, in the order in which units arrive at the stage.
     Append {
-        /// The file; if its path contains fields of the unit, there is one for each value.
+        /// The file; if the path contains fields of the unit, there is a file for each of their values.
         path: Template,
         /// The line; a newline is added.
         line: Template,
