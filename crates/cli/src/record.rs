@@ -220,8 +220,8 @@ impl Record {
     }
 
     /// The permissions of a file made from this unit, before the usual `umask`. They derive from the file that a stage
-    /// has [read](Self::mode) for the unit, or else from the unit's own file. The new file may belong to another
-    /// group, so its group gets no more permissions than others have on the original.
+    /// has [read](Self::mode) for the unit, or else from the unit's own file. The new file may belong to another group
+    /// of users, so its group gets no more permissions than others have on the original.
     pub(crate) fn permissions(&self) -> u32 {
         let everybody = match self.mode.or_else(|| Some(self.own_file()?.st_mode)) {
             Some(mode) => mode & (mode >> 3) & 0o6,

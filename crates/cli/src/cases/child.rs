@@ -42,7 +42,8 @@ enum CaseError {
     Papers(#[from] std::io::Error),
 }
 
-/// Runs the flow of a case in this folder, writes the outcome into the trial's folder, and returns the exit status.
+/// Runs the flow of a case in the current folder, writes the outcome into the trial's folder, and returns the exit
+/// status.
 pub(crate) fn run_case(args: &TrialArgs) -> ExitCode {
     ExitCode::from(match try_run(args) {
         Ok(()) => ALL_RETIRED,

@@ -11,7 +11,7 @@ pub(crate) const MIN_FAILURES: u64 = 3;
 /// good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HaltPolicy {
-    /// Whether running stages are ended as well.
+    /// Whether running ops are ended as well.
     pub now: bool,
     /// The number or share of failures at which the run halts.
     pub at: TooMany,

@@ -7,9 +7,9 @@
 //! # Why no join hangs
 //! A group by parent waits for no particular piece; it waits until no other piece of its unit is in the flow. A piece
 //! that leaves through a `filter`, is skipped or dies is no longer in the flow. So whatever happens to the pieces, the
-//! wait ends, and the rates of the paths do not matter. Pieces themselves wait for no group: the engine counts neither
-//! open groups nor units that wait for their pieces among the units in flight, and closes groups when nothing else can
-//! move.
+//! wait ends, and the rates of the paths do not matter. A piece that is still on its way waits for no group: the engine
+//! counts neither open groups nor units that wait for their pieces among the units in flight, and closes groups when
+//! nothing else can move.
 //!
 //! # What waits by parent
 //! The cap on units in flight bounds the open groups of a join. While a group is open, at least one piece of its unit,

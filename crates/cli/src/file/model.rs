@@ -272,7 +272,7 @@ impl WorkersBound {
 /// One entry of a stage's `needs`.
 #[derive(Debug, Clone)]
 pub(crate) struct NeedSpec {
-    /// The resource's name, which exists.
+    /// The name of a resource that the flow file declares.
     pub resource: String,
     /// For a keyed resource: the template of the key, `{host}` in `"host:{host}"`.
     pub key: Option<Template>,

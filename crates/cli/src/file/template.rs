@@ -246,7 +246,7 @@ pub(crate) struct TemplateError {
 pub(crate) struct RenderError {
     /// The field without a value.
     pub field: Field,
-    /// The members or columns that the unit does have, if the field is one of them.
+    /// The members or columns that the unit does have, if the missing field is a member or a column.
     pub known: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use millstream_verify_random::Random;
 
-/// A number in `0..bound`, or 0.
+/// A number in `0..bound`; 0 if `bound` is 0.
 fn below(bound: usize, random: &mut Random) -> usize {
     random.below(bound.max(1) as u64) as usize
 }

@@ -1,6 +1,7 @@
 //! Runs every entry point on its seeds, on mutations of them, and on noise.
 //!
-//! `MILLSTREAM_SEED=n` begins at that case, and a failing test prints its case; `MILLSTREAM_STRESS=n` tries n times as many.
+//! `MILLSTREAM_SEED=n` begins at case n, and a failing test prints the number of its case. `MILLSTREAM_STRESS=n` tries
+//! n times as many cases.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

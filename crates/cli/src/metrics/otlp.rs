@@ -32,8 +32,9 @@ use super::Metrics;
 const EVERY: Duration = Duration::from_secs(15);
 /// The maximum time for a collector's response to a push.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time that the end of a run waits for the last push, and the additional time for the message of its failure.
+/// The maximum time that the end of a run waits for the last push.
 const LAST: Duration = Duration::from_secs(2);
+/// The additional time for the message that the last push has failed.
 const WORD: Duration = Duration::from_millis(200);
 /// The default address of collectors.
 const DEFAULT: &str = "http://127.0.0.1:4318";

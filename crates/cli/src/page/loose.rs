@@ -11,7 +11,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 pub(super) struct Loose {
     pub(super) text: Option<String>,
     pub(super) number: Option<f64>,
-    /// The member `name` of an object, like the fields below.
+    /// The member `name` of an object. The fields below are such members as well.
     pub(super) name: Option<String>,
     pub(super) end: Option<String>,
     pub(super) millstream_events: Option<f64>,

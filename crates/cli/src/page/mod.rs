@@ -34,7 +34,7 @@ use crate::screen::report_file::{self, ReportFileError};
 use crate::serve::{page, recorded};
 use crate::whatif::{Answer, NotRead};
 
-/// The kinds of files that are shown.
+/// The end of messages about a file that cannot be shown.
 const EXPECTED: &str = "expected the trace of a run (`run --trace FILE`), its events (`--events FILE`) or its report (`--report FILE.json`)";
 
 /// The reason why there is no page.

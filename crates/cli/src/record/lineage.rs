@@ -30,7 +30,7 @@ pub(crate) enum PieceText {
     Line(Bytes),
     /// The path of a file in an archive.
     Member(Vec<u8>),
-    /// The text of the unit itself, since the piece is the copy of that unit for this stage.
+    /// The text of the unit that is copied: the piece is the copy of this unit for the stage of this name.
     Copy(Arc<str>),
 }
 
@@ -177,7 +177,8 @@ impl Record {
         };
         let gathered = Self { text, origin: Origin::Gathered, place: first.place.clone(), ..Self::default() };
         match (&first.parent, of_family) {
-            // The group represents the whole unit again, so its record counts no pieces.
+            // The group represents the whole unit again. The progress of the unit's pieces moves from the unit's record
+            // into the group, since the group itself has been split into no pieces yet.
             (Some(parent), true) => {
                 let mut whole = group(Self { size: None, ..Self::clone(parent) });
                 (whole.rare.pieces, whole.rare.passed) = (None, 0);

@@ -8,7 +8,7 @@ use crate::file::template::Template;
 /// See [`OpSpec::Split`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SplitSpec {
-    /// The kind of its pieces.
+    /// The kind of the pieces.
     pub by: SplitBy,
     /// The size of the largest piece that is accepted.
     pub max_bytes: usize,
@@ -94,7 +94,7 @@ pub(crate) enum Reduce {
         /// The bytes that follow each content.
         after: Vec<u8>,
     },
-    /// The sorted lines of all members, whose contents are each sorted already.
+    /// The lines of all members in order. The content of each member must be sorted already.
     Merge,
     /// The number of the group's members.
     Count,

@@ -182,7 +182,7 @@ fn only_one<'a>(section: &mut Section<'a>, keys: &[&'static str], what: &str, ex
     }
 }
 
-/// `"1KiB..1MiB"`, open at either end.
+/// Reads `"1KiB..1MiB"`; either end may be missing.
 fn size_range(text: &str) -> Result<Condition, String> {
     let (from, to) = text
         .split_once("..")
