@@ -98,7 +98,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// Refuses `text` for `problems`, which are shown in the order of the text.
+    /// Refuses `text` because of `problems`, which are shown in the order of the text.
     ///
     /// # Panics
     /// `problems` is empty.

@@ -47,7 +47,7 @@ pub(crate) struct FlowFile {
     pub workers: Option<usize>,
     /// The condition under which the run halts because units fail.
     pub halt: Option<HaltPolicy>,
-    /// `machine`: the load and the free memory of the machine at which no program starts.
+    /// `machine`: the limits on the machine's load and free memory beyond which no program starts.
     pub machine: MachineSpec,
     /// `[params]`, with the values given by `-p` in place of the defaults.
     pub params: BTreeMap<String, String>,
@@ -67,7 +67,7 @@ pub(crate) struct FlowFile {
     pub warnings: Vec<Problem>,
 }
 
-/// `machine`: the load and the free memory of the machine at which no program starts.
+/// `machine`: the limits on the machine's load and free memory beyond which no program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MachineSpec {
     /// The number of runnable threads at or above which no program starts.

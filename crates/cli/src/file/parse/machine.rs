@@ -1,4 +1,4 @@
-//! `machine`: the load and the free memory of the machine at which no program starts.
+//! `machine`: the limits on the machine's load and free memory beyond which no program starts.
 
 use super::super::model::MachineSpec;
 use super::super::reader::Entry;
