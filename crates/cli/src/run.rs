@@ -492,7 +492,7 @@ fn take(
         causes.add(&letter);
         let record = letter.input::<Record>();
         if dead_letters::only_lacks(&letter) {
-            // This is a group that lacks pieces. The pieces have letters of their own, which have counted towards
+            // This is a group that lacks pieces. The pieces have letters of their own, which already count towards
             // `halt`.
             record.iter().flat_map(|record| record.letters()).for_each(&died);
             return;

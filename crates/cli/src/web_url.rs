@@ -1,8 +1,8 @@
 //! Web URLs: parses texts as URLs, names their servers, and shows them without secrets.
 //!
-//! One parser, which follows the [URL standard](https://url.spec.whatwg.org), serves the request, the key of its host
-//! and every redirect. So all spellings of a server have the same key, and a request goes only to the server in its
-//! key.
+//! One parser, which follows the [URL standard](https://url.spec.whatwg.org), is used for the URL of a request, for the
+//! key of the request's host, and for every redirect. So all spellings of a server have the same key, and a request goes
+//! only to the server in its key.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -38,7 +38,8 @@ fn any(text: &str) -> Result<Url, String> {
     let Some((_, rest)) = scheme_and_rest(text) else {
         return Err("it starts neither with http:// nor with https://".to_owned());
     };
-    // The standard skips some control characters. With these, the text would not look like the URL to which it leads.
+    // The parser would skip some control characters. A text with such characters does not look like the URL that it
+    // means.
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("it has a control character in it".to_owned());
     }

@@ -136,7 +136,10 @@ fn wire_with(
     Ok(Wired { flow, ops, printer, machine, descriptors: share })
 }
 
-/// The stages' ops. If some of them cannot run, all reasons.
+/// Builds the stages' ops.
+///
+/// # Errors
+/// The reasons for all ops that cannot run.
 fn build_ops(
     file: &FlowFile,
     printer: &Arc<Printer>,
@@ -187,7 +190,8 @@ fn declare(builder: &mut FlowBuilder<Record>, spec: &model::ResourceSpec) -> Res
     resource
 }
 
-/// The state of the construction. All stages and resources are declared, and the stages are defined one after another.
+/// The state of the construction. All stages and resources have been declared; the stages are then defined one after
+/// another.
 struct Wiring<'a> {
     file: &'a FlowFile,
     builder: FlowBuilder<Record>,
@@ -269,8 +273,8 @@ impl Wiring<'_> {
         let index = self.file.resources.iter().position(|resource| resource.name == spec.resource);
         let index = index.expect("the parser has resolved every resource's name");
         let mut need = match spec.key.clone() {
-            // All units without a value for the key share one key, for example if their lines are not URLs. The stage's
-            // op later reports the problem.
+            // All units without a value for the key, such as units whose lines are not URLs, share the empty key. The
+            // stage's op later reports the problem.
             Some(key) => Need::keyed(self.resources[index], move |record: &Record| {
                 String::from_utf8_lossy(&key.render(record).unwrap_or_default()).into_owned()
             })
@@ -323,7 +327,7 @@ impl Policies<'_> {
             // `"4..cores"` means at least four workers, even on a machine with fewer cores.
             stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
         } else if matches!(spec.op, OpSpec::Unique { .. }) {
-            // The op lets the first unit with each text pass, and two workers would process units in any order.
+            // The op lets the first unit with each text pass, so the order matters. Two workers would not keep it.
             stage = stage.workers(0..=1);
         }
         if let Some(batch) = spec.batch {

@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// Parses a range such as `100ms..5s`. A single time is a range whose ends are equal.
 ///
 /// # Errors
-/// A text that states the problem of an end, or that the first end is greater than the second.
+/// A text that states the mistake in one of the ends, or that the first end is greater than the second.
 pub fn parse_range(text: &str) -> Result<Range<Duration>, String> {
     let Some((from, to)) = text.split_once("..") else {
         let fixed = parse(text)?;

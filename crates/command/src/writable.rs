@@ -40,8 +40,8 @@ pub fn check(path: &Path, way: Way) -> Result<(), NotWritable> {
 }
 
 /// As [`check`], for a command that has a list of its temporary files. `list` adds the temporary file of the check to
-/// that list, before the file is created, and returns the entry. After the file was removed, the entry is dropped. If
-/// the file cannot be removed, the entry is not dropped, so that the file stays in the list.
+/// that list, before the file is created, and returns the entry. Once the file has been removed, the entry is dropped.
+/// If the file cannot be removed, the entry is not dropped, so that the file stays in the list.
 ///
 /// # Errors
 /// As [`check`].

@@ -117,8 +117,8 @@ impl Op for Append {
             files.make_room(self.most_open)?;
             let opened = loop {
                 match self.open(path.clone(), cx) {
-                    // The process has no free descriptor. The op's own open files occupy some, so one of these files is
-                    // closed.
+                    // The process has no free descriptor. The op's own open files occupy some descriptors, so one of
+                    // these files is closed.
                     Err(failure) if failing::is_starved(&failure) && files.close_oldest()? => {}
                     opened => break opened?,
                 }

@@ -1,11 +1,11 @@
 //! The fate of a file that a stage gathers over a run, such as a manifest.
 //!
-//! A reader assumes that the file is complete. So a run's list gets the file's name only if the run is complete and no
-//! unit died; an earlier file is renamed to `NAME.old`. If units died, the list is named `NAME.RUN.DEAD.partial`, where
-//! `DEAD` is the number of units that it lacks. Retries of that run's dead letters add to the list. The retry that adds
-//! the last missing unit gives the list the file's name. If the run was interrupted as well, the list is named
-//! `NAME.RUN.unfinished.partial`, and no retry completes it. A list that could not be renamed is named
-//! `NAME.RUN.TOKEN.unplaced`.
+//! A reader of such a file assumes that it is complete. So a run's list gets the file's name only if the run is
+//! complete and no unit died; an earlier file is renamed to `NAME.old`. If units died, the list is named
+//! `NAME.RUN.DEAD.partial`, where `DEAD` is the number of units that it lacks. Retries of that run's dead letters add
+//! to the list. The retry that adds the last missing unit gives the list the file's name. If the run was interrupted
+//! as well, the list is named `NAME.RUN.unfinished.partial`, and no retry completes it. A list that could not be renamed
+//! is named `NAME.RUN.TOKEN.unplaced`.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,8 +19,8 @@ use millstream_command::temporary::token;
 use super::place::{self, Placing};
 use crate::retry::origin::first_of;
 
-/// The value in place of a number of missing units, for the list of an interrupted run. The number is unknown, because
-/// no retry reads the unread part of the source.
+/// Replaces the number of missing units for the list of an interrupted run. That number is unknown, because no retry
+/// reads the unread part of the source.
 const UNFINISHED: u64 = u64::MAX;
 
 /// [`UNFINISHED`] in a file's name.
@@ -57,7 +57,7 @@ pub(crate) struct Gathered {
 /// The fate of the lines of a gathered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// This run's lines are in the file of the intended name.
+    /// This run's lines are in the file with the intended name.
     Placed {
         /// The new path of an earlier file that was renamed.
         earlier: Option<PathBuf>,

@@ -71,8 +71,8 @@ pub(crate) trait Op: Send + Sync {
     /// Does the stage's work on one unit.
     ///
     /// # Errors
-    /// The attempt failed, and the record is unchanged. Or the unit goes [back to the queue](Failure::requeue), and the
-    /// record states the unit's new needs.
+    /// Either the attempt failed and the record is unchanged, or the unit goes [back to the queue](Failure::requeue) and
+    /// the record states the unit's new needs.
     fn run(&self, record: &mut Record, cx: &mut Cx<'_>) -> Result<(), Failure>;
 
     /// Whether the op spends most of its time waiting rather than computing. Its stage then has threads of its own, in

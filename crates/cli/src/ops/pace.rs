@@ -11,15 +11,15 @@ const MAX_STEPS: u64 = 4096;
 /// Chooses the number of steps in each batch from the time that the previous batch took.
 ///
 /// A batch has at most twice as many steps as the previous batch, so cheap first steps do not lead to a long batch.
-/// After a long batch, the next one may be far smaller. If the delay had another cause, the size recovers within a few
-/// batches.
+/// After a long batch, the next one may be far smaller. If the batch was long only because the machine was busy, the
+/// size recovers within a few batches.
 pub(super) struct Pace {
     steps: u64,
     began: Instant,
 }
 
 impl Pace {
-    /// Begins in the state after a single step.
+    /// Begins a first batch of a single step.
     pub(super) fn new() -> Self {
         Self { steps: 1, began: Instant::now() }
     }

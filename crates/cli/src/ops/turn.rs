@@ -1,4 +1,4 @@
-//! A value that only one worker uses at a time, each for the duration of a write to a file.
+//! A value that one worker at a time uses, for the duration of a write to a file.
 //!
 //! Suppose that a worker held a mutex while a full pipe blocks its write. All other workers that need the value would
 //! then block on the mutex, beyond their time limits and in spite of an interrupt. So a worker takes the value out of

@@ -254,8 +254,8 @@ impl Letters {
         move |letter| done[letter].store(true, Ordering::Relaxed)
     }
 
-    /// A function for a letter whose piece could not be reached, because the unit that contains the piece has died.
-    /// Such a letter stays in the file.
+    /// A function that notes for a letter that its piece could not be reached, because the unit that contains the piece
+    /// has died. Such a letter stays in the file.
     pub(crate) fn missing(&self) -> impl Fn(usize) + Send + Sync + Clone + use<> {
         let missed = Arc::clone(&self.missed);
         // Relaxed: the end of the flow orders the marks before the reads in `rest`.

@@ -111,10 +111,11 @@ struct Inner {
     gate: OnceLock<Submitter<Record, Record>>,
     /// Whether a thread of a round is running.
     busy: AtomicBool,
-    /// The number of letters that were set apart, the number of letters that went back into the run's file, and the
-    /// number of units that were sent.
+    /// The number of letters that were set apart.
     taken: AtomicU64,
+    /// The number of letters that went back into the run's file.
     kept: AtomicU64,
+    /// The number of units that were sent into the flow.
     sent: AtomicU64,
     state: Mutex<State>,
 }

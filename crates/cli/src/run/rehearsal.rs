@@ -47,8 +47,9 @@ struct Rehearsed {
     /// The results that a run would have at this point, but that are unknown in the rehearsal. Their names come from
     /// [`source_of`].
     later: BTreeSet<String>,
-    /// The stages that the unit has passed, and whether one of them would have had an effect.
+    /// The stages that the unit has passed.
     been: Vec<String>,
+    /// Whether one of these stages would have had an effect.
     effects: bool,
     /// Whether the rest of the unit's path is unknown.
     ends: bool,
@@ -155,7 +156,7 @@ fn try_rehearse(args: &RunArgs, most: usize) -> Result<u8, RunError> {
     if let Some(warnings) = file.render_warnings() {
         out::complain_page(&warnings);
     }
-    // This does the same checks as before a run.
+    // These are the checks that a run makes before it starts.
     drop(wire::wire(&file, |_| {}, None, Arc::default())?);
     let mut units = source::open(&file, &args.input, &Arc::default())?.take(most);
     let printed = Arc::new(Mutex::new(Ok(())));
@@ -461,7 +462,7 @@ impl Stage {
         Ok(Some(told))
     }
 
-    /// Continues with the first piece.
+    /// Cuts the first piece, which takes the place of the unit in the rehearsal.
     fn split(&self, unit: &mut Rehearsed, cx: &mut Cx<'_>) -> Result<String, Failure> {
         let first = self.op.open(&mut unit.record, cx)?.next().transpose()?;
         let OpSpec::Split(spec) = &self.spec else { unreachable!("no other op splits") };
@@ -562,7 +563,7 @@ impl Stage {
     }
 }
 
-/// Continues with a group of this unit alone.
+/// Turns the unit into a group of which it is the only member.
 fn gather(unit: &mut Rehearsed, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<String, Failure> {
     let known = unit.payload_of.is_none();
     unit.record = ops::gather::alone(&unit.record, spec, cx)?;

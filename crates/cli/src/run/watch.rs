@@ -106,8 +106,8 @@ pub(super) fn watch(
             }
             Ok(Event::Stopped(now)) => {
                 ending.interrupted = true;
-                // The signals thread also stops admission, perhaps later than this event. The message below must be
-                // true when it appears.
+                // The signals thread also stops admission, but only after it has sent this event. The message below
+                // must be true when it appears.
                 control.stop();
                 waits.machine.end();
                 screen.say(&format!(

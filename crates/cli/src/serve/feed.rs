@@ -23,9 +23,9 @@ use crate::steer::facts::{Audit, Steered};
 
 /// The minimum time between two states.
 const EVERY_NS: u64 = 500_000_000;
-/// The time between two samples of the lanes, which show each stage's waiting units and rate. The lanes cover five
-/// minutes.
+/// The time between two samples of the lanes, which show each stage's waiting units and rate.
 const LANE_EVERY_NS: u64 = 2_000_000_000;
+/// The maximum number of samples of the lanes, which thus cover five minutes.
 const MAX_LANES: usize = 150;
 /// The maximum number of changes shown. The newest changes are chosen.
 const MAX_CHANGES: usize = 20;

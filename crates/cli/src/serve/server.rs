@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const STACK_BYTES: usize = 256 << 10;
 /// How long a peer may read a response before its connection is closed.
 const LINGER: Duration = Duration::from_millis(500);
-/// How long a server that stops waits for unfinished responses.
+/// How long a server waits for unfinished responses when it is dropped.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// The resources of a server, by path.

@@ -23,8 +23,9 @@ use crate::whatif::{Answer, Doubt, changes, usable};
 
 /// The time of one replay. An answer takes two replays, or three for a new window.
 const REPLAY: Duration = Duration::from_millis(70);
-/// The number of visits in the first replay, before this machine's speed is known, and the bounds on that number.
+/// The number of visits of units to stages in the first replay, before this machine's speed is known.
 const VISITS: f64 = 20_000.0;
+/// The minimum and the maximum number of visits in a later replay.
 const VISITS_RANGE: (f64, f64) = (2_000.0, 200_000.0);
 /// The assumed number of bytes per visit in the first replay, before the real number is known.
 const VISIT_BYTES: f64 = 10.0;
@@ -36,12 +37,15 @@ const FRESH: Duration = Duration::from_secs(3);
 const MAX_WAITING: usize = 8;
 /// After this time, a client is told that its question will not be answered.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The thread's share of a core in the long run, and the processor time that it may use at once.
+/// The thread's share of a core in the long run.
 const SHARE: f64 = 0.25;
+/// The processor time that the thread may use at once.
 const CREDIT: Duration = Duration::from_secs(1);
-/// The limits on the parts of a question.
+/// The maximum length of a client's name.
 const MAX_CLIENT_BYTES: usize = 64;
+/// The maximum number of settings in a question.
 const MAX_SETTINGS: usize = 64;
+/// The maximum length of a setting.
 const MAX_SETTING_BYTES: usize = 512;
 /// The maximum number of answers that are remembered for one window.
 const MAX_REMEMBERED: usize = 64;

@@ -57,7 +57,7 @@ impl<R: Read> Iterator for Blocks<R> {
     }
 }
 
-/// The blocks of a file. If the file cannot be opened, a single record with a fault that states the reason.
+/// The blocks of a file. If the file cannot be opened, there is a single record, whose fault states the reason.
 pub(super) fn of_file(path: &Path, null: bool, size: usize) -> Box<dyn Iterator<Item = Record> + Send> {
     match File::open(path) {
         Ok(file) => Box::new(Blocks::new(file, path.display().to_string(), null, size)),

@@ -172,7 +172,7 @@ impl<R: Read> Iterator for Lines<R> {
     }
 }
 
-/// The lines of a file. If the file cannot be opened, a single record with a fault that states the reason.
+/// The lines of a file. If the file cannot be opened, there is a single record, whose fault states the reason.
 pub(super) fn of_file(path: &Path, null: bool) -> Box<dyn Iterator<Item = Record> + Send> {
     match File::open(path) {
         Ok(file) => Box::new(Lines::new(file, path.display().to_string(), null)),

@@ -11,7 +11,8 @@ use crate::explain::Explained;
 
 /// The maximum length of a request, including the newline.
 pub(crate) const REQUEST_BYTES: usize = 64 * 1024;
-/// The maximum length of an answer that a client reads. The snapshot of a flow with very many stages is shorter.
+/// The maximum length of an answer that a client reads. Even the snapshot of a flow with very many stages is
+/// shorter.
 pub(crate) const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The names of the requests.

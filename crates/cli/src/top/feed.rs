@@ -1,4 +1,4 @@
-//! The feed: a thread that polls the open run, or all runs, about once a second, and sends changes to runs.
+//! The feed: a thread that polls the open run, or all runs, about once a second, and sends the user's changes to runs.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};

@@ -1,6 +1,6 @@
 //! The terminal. The command uses the whole screen, and restores the terminal whenever it ends or stops.
 //!
-//! | event | by which the terminal is restored |
+//! | event | what restores the terminal |
 //! | --- | --- |
 //! | `q`, ^C (a key in raw mode) | the drop of [`Tty`] |
 //! | SIGINT, SIGTERM, SIGHUP, SIGQUIT | a flag that [`Tty::next`] checks ten times a second |

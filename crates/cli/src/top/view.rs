@@ -90,8 +90,9 @@ pub(crate) struct View {
     pub(crate) table: Table,
     pub(crate) order: Order,
     pub(crate) filter: String,
-    /// The indices of the selected stage and the selected resource in the flow.
+    /// The index of the selected stage in the flow.
     pub(crate) stage: usize,
+    /// The index of the selected resource in the flow.
     pub(crate) resource: usize,
     pub(crate) overlay: Overlay,
     /// The result of the last change, or the reason why it was not made.

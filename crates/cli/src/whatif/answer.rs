@@ -9,15 +9,17 @@ pub(crate) struct Answer {
     pub(crate) wall_s: f64,
     /// Retired units per second.
     pub(crate) throughput: f64,
-    /// Quantiles of the time from a unit's admission until it leaves the flow.
+    /// The median of the time from a unit's admission until it leaves the flow.
     pub(crate) p50_s: f64,
+    /// The 99th percentile of that time.
     pub(crate) p99_s: f64,
     pub(crate) retired: u64,
     pub(crate) dead_lettered: u64,
     /// The bottleneck, in words.
     pub(crate) limit: String,
-    /// The minimum time for the work according to the bottleneck law, and the resource that determines this time.
+    /// The minimum time for the work, according to the bottleneck law.
     pub(crate) at_least_s: f64,
+    /// The resource that determines this minimum.
     pub(crate) at_least_by: String,
 }
 

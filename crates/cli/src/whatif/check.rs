@@ -56,10 +56,11 @@ pub(super) struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Judged {
     pub(super) pairs: u64,
-    /// The time of a run with the changes, divided by the time of a run without them, and the confidence interval of
-    /// this ratio. A lower end of 0 or an upper end of `None` is still open, because there were too few pairs.
+    /// The time of a run with the changes, divided by the time of a run without them.
     pub(super) ratio: f64,
+    /// The lower end of the ratio's confidence interval: 0 if there were too few pairs for a lower bound.
     pub(super) low: f64,
+    /// The upper end of that interval: `None` if there were too few pairs for an upper bound.
     pub(super) high: Option<f64>,
     /// The predicted ratio.
     pub(super) predicted: f64,

@@ -37,9 +37,9 @@ pub(super) struct Found<'a> {
 pub(super) struct Changed {
     pub(super) settings: String,
     pub(super) answer: Answer,
-    /// The range of the wall time, and the range of the 99th percentile of latency, over the replays with resampled
-    /// units.
+    /// The range of the wall time over the replays with resampled units.
     pub(super) wall_s: (f64, f64),
+    /// The range of the 99th percentile of latency over the same replays.
     pub(super) p99_s: (f64, f64),
 }
 

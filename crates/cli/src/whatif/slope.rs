@@ -1,6 +1,6 @@
 //! `--with`: a second run, which shows how a stage's time depends on the capacity of a resource.
 //!
-//! Two runs differ only in the number of tokens of one resource. Between the two numbers, the mean time of each stage
+//! The two runs differ only in the number of tokens of one resource. Between the two numbers, the mean time of each stage
 //! that needs the resource is assumed to be a linear function of the number of tokens. While the resource is scarce,
 //! all its tokens are in use, so the number of tokens is the number of concurrent requests.
 

@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
         page
     }
 
-    /// The lines with the places. For a place in a line that is too long, only the numbers of the line and the column.
+    /// The lines with the places. A place in a line that is too long is shown only by the numbers of its line and column.
     fn places<'p>(&'p self, labels: &'p [(Range<usize>, String)]) -> Vec<Element<'p>> {
         if labels.is_empty() {
             return Vec::new();

@@ -61,8 +61,8 @@ pub fn page(text: &str) -> Cow<'_, str> {
     replaced(text, is_wanted, by_number)
 }
 
-/// JSON with the same meaning and without hidden characters in its strings. Outside strings, the only hidden characters
-/// of `text` are line ends.
+/// JSON with the same meaning and without hidden characters in its strings. `text` is JSON that has no hidden characters
+/// outside strings except line ends.
 pub fn json(text: &str) -> Cow<'_, str> {
     replaced(
         text,

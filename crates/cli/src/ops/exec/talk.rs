@@ -70,7 +70,7 @@ impl Complaints {
 }
 
 /// Writes `input`, reads the program's outputs and waits until the program has ended. `held` is the number of bytes
-/// that the unit occupies already. `kept` decides how much of standard error is captured, and receives it.
+/// that the unit occupies already. `kept` is empty; its variant decides how much of standard error is captured.
 ///
 /// # Errors
 /// No memory was granted for the output, or a system call failed. No process of the group remains then, either.
@@ -142,7 +142,7 @@ impl Talk<'_> {
         if !stdin.is_empty() {
             self.tell()?;
         }
-        // A read would need a grant of memory. An empty pipe without writers is closed without a read.
+        // An empty pipe without writers is closed without a read, because a read would need a grant of memory.
         if self.stdout.as_ref().is_some_and(|pipe| has_ended(pipe, stdout)) {
             self.stdout = None;
             growing::trim(&mut self.spoken.stdout);

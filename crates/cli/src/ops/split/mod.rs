@@ -212,10 +212,11 @@ pub(crate) struct Pieces {
     runs_rest: bool,
     /// The number of the last piece that an earlier run produced.
     passed: u64,
-    /// The number of the last piece, shared with other parts of the program.
+    /// The progress of the pieces, which the unit's record shares.
     so_far: Arc<PiecesSoFar>,
-    /// The pieces that a retry needs, and the index of the first of them that was not cut yet.
+    /// The pieces that a retry needs.
     wanted: Option<Arc<Wanted>>,
+    /// The index of the first wanted piece that was not cut yet.
     next_wanted: usize,
 }
 

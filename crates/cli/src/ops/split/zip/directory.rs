@@ -10,8 +10,9 @@ use super::Refused;
 use crate::ops::split::{READ, Torn};
 use crate::payload::{RandomAccess, Section, is_unread};
 
-/// The length of an archive's last record without the comment, and the maximum length of the comment.
+/// The length of an archive's last record, without the comment at its end.
 const END: u64 = 22;
+/// The maximum length of the comment.
 const MAX_COMMENT: u64 = 0xffff;
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 
@@ -35,9 +36,11 @@ const WIDE: u16 = 1;
 /// The flags of an entry whose content or header is encrypted.
 const ENCRYPTED: u16 = 1 | 1 << 13;
 
-/// The number of the system Unix, the mask of a mode's bits for the type of a file, and the value for a regular file.
+/// The number of Unix in an entry's field for the system.
 const UNIX: u8 = 3;
+/// The bits of a mode that state the type of a file.
 const TYPE: u32 = 0o170_000;
+/// The value of these bits for a regular file.
 const REGULAR: u32 = 0o100_000;
 
 /// An iterator over the entries of a directory.
@@ -51,8 +54,9 @@ pub(super) struct Directory {
     shift: u64,
     /// The number of bytes of all files so far, including their headers.
     taken: u64,
-    /// The number of entries so far, and the number that the archive announces; they are compared modulo 2^16.
+    /// The number of entries read so far.
     read: u64,
+    /// The number of entries that the archive announces. It is compared with `read` modulo 2^16.
     announced: u64,
 }
 
