@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 9] = [
 /// case is ignored. A number without a unit is a number of bytes.
 ///
 /// # Errors
-/// A text that states the problem and the form of a size.
+/// A text that states the problem and the expected form.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());

@@ -12,7 +12,7 @@ const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Parses a time such as `250ms`, `1.5s` or `2h`.
 ///
 /// # Errors
-/// A text that states the problem and the form of a time.
+/// A text that states the problem and the expected form.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -50,7 +50,7 @@ pub fn parse_range(text: &str) -> Result<Range<Duration>, String> {
 /// Parses a rate such as `50/s`, `0.5/s` or `600/m`. Returns the rate per second.
 ///
 /// # Errors
-/// A text that states the problem and the form of a rate.
+/// A text that states the problem and the expected form.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let malformed = || format!("`{text}` is not a rate: a number and a time, such as `50/s` or `600/m`");
     let (number, unit) = text.split_once('/').ok_or_else(malformed)?;

@@ -108,7 +108,8 @@ impl Feed {
         Self::of(flow, begin, is_live, EVERY_NS, causes, audit, Some(readmission))
     }
 
-    /// A feed of a finished run that is shown again. It uses every snapshot, even if the run was short.
+    /// A feed for the recorded snapshots of a finished run. It makes a state of every snapshot, because a short run has
+    /// only a few.
     pub(crate) fn recorded(plan: &Plan, begin: &Snapshot) -> Self {
         let place = |name: &String| plan.stages.iter().position(|stage| stage.name == *name);
         let stages = plan.stages.iter().map(|stage| {

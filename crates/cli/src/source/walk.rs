@@ -66,8 +66,7 @@ pub(super) fn check(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a walk. If the root cannot be read, which may have happened since [`check`], the walk is one record with a
-/// fault.
+/// Starts a walk. If the root has become unreadable since [`check`], the walk is one record with a fault.
 pub(super) fn open(
     root: &Path,
     options: Options,

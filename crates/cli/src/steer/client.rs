@@ -213,7 +213,7 @@ fn explained_page(explained: &Explained, json: bool) -> String {
     shown::json(&json).into_owned() + "\n"
 }
 
-/// The state of a run for `millstream top`. An older run has no facts.
+/// The state of a run for `millstream top`. The facts are empty if the run is of an older version, which sends none.
 ///
 /// # Errors
 /// The run does not answer in time, has ended, or belongs to another user.
@@ -342,7 +342,7 @@ fn ask_within(run: &Run, request: &Request, patience: Duration) -> Result<Answer
     carried_out(answer).map_err(|error| older(error, run, request))
 }
 
-/// Replaces the refusal of an older run, which does not support the request, by a clearer error.
+/// If a run of an older version refuses a request that it does not know, replaces the refusal by a clearer error.
 fn older(error: SteerError, run: &Run, request: &Request) -> SteerError {
     let verb = match request {
         Request::Status => "show its status",

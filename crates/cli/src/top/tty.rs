@@ -112,7 +112,7 @@ impl Tty {
         if self.ends.load(Ordering::SeqCst) {
             return Ok(Told::End);
         }
-        // Keys may also come from a source other than standard input. The next call finds such keys.
+        // If standard input is not a terminal, a key does not end this wait, and `event::poll` finds the key later.
         if !is_there(most) {
             return Ok(Told::End);
         }

@@ -64,8 +64,8 @@ impl Doubt {
     }
 }
 
-/// The reason why a window does not represent the run. Units of the run wait for a resource that does not limit the
-/// replay, because the window does not contain these units.
+/// The reason why a window does not represent the run, if there is one: units of the run wait for a resource, but the
+/// resource does not limit the replay, because the window does not contain these units.
 fn contradiction(trace: &Trace, as_it_was: &Answer) -> Option<String> {
     let run = trace.measured().bottleneck;
     let names = |limit: &str, name: &str| limit.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));

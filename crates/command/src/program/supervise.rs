@@ -16,7 +16,7 @@
 //! started without a `fork`.
 //!
 //! The supervisor does not find processes that have left the session (`setsid`, a daemon), processes of another user,
-//! and a group in which every process has cleared its environment (`env -i`).
+//! or a group in which every process has cleared its environment (`env -i`).
 
 use std::collections::BTreeSet;
 use std::fmt::Display;

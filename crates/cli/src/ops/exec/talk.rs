@@ -125,7 +125,7 @@ impl Talk<'_> {
             self.stderr.as_ref().map(AsFd::as_fd),
         ];
         for fd in fds.into_iter().flatten() {
-            // A new pipe has no other flag that this call could clear.
+            // The call replaces all flags of the pipe. No flag is lost, because a new pipe has none set.
             fcntl_setfl(fd, OFlags::NONBLOCK)?;
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Responses that arrive before the server has read the whole request.
 //!
-//! A server that refuses a request because of its head responds at once and closes the connection, so the client cannot
-//! write the rest of the request. The response explains more than the error of the failed write. Therefore a write to a
-//! closed connection counts as done, and its error becomes the request's error only if no response arrives.
+//! A server that refuses a request because of the request's head responds at once and closes the connection, so the
+//! client cannot write the rest of the request. The response explains more than the error of the failed write.
+//! Therefore a write to a closed connection counts as done, and its error becomes the request's error only if no
+//! response arrives.
 
 use std::io;
 

@@ -212,7 +212,7 @@ pub(crate) struct Pieces {
     runs_rest: bool,
     /// The number of the last piece that an earlier run produced.
     passed: u64,
-    /// The progress of the pieces, which the unit's record shares.
+    /// The progress of the pieces. The unit's record refers to the same value.
     so_far: Arc<PiecesSoFar>,
     /// The pieces that a retry needs.
     wanted: Option<Arc<Wanted>>,

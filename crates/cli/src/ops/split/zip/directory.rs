@@ -36,7 +36,7 @@ const WIDE: u16 = 1;
 /// The flags of an entry whose content or header is encrypted.
 const ENCRYPTED: u16 = 1 | 1 << 13;
 
-/// The number of Unix in an entry's field for the system.
+/// The number that stands for Unix in an entry's field for the operating system.
 const UNIX: u8 = 3;
 /// The bits of a mode that state the type of a file.
 const TYPE: u32 = 0o170_000;
