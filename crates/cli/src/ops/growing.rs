@@ -12,7 +12,7 @@ const MIN_GROWTH: usize = 16 << 10;
 /// read, which is 0 at the end.
 ///
 /// # Panics
-/// If there is no room: a read of zero bytes would look like the end.
+/// The buffer has no spare capacity. A read of zero bytes would look like the end.
 pub(super) fn read_some(from: impl AsFd, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     let room = buffer.spare_capacity_mut();
     let most = most.min(room.len());

@@ -10,7 +10,7 @@ pub(crate) trait Patience {
     /// The longest pause before the caller must call this again.
     ///
     /// # Errors
-    /// The wait is over, for this reason.
+    /// The reason why the caller must stop waiting.
     fn left(&self) -> Result<Duration, Failure>;
 }
 

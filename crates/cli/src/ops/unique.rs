@@ -1,7 +1,7 @@
 //! `unique`: separates the first unit with a text from the later units with the same text.
 //!
 //! For each text, 16 bytes of its BLAKE3 hash are stored, so memory depends on the number of texts and not on their
-//! lengths. A run cannot have enough units for a likely collision of two texts.
+//! lengths. Even in the largest feasible run, it is very unlikely that two texts have the same 16 bytes.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};

@@ -228,7 +228,7 @@ impl Readmission {
     /// Begins to run the units of all letters again. The text that is returned states the number of letters.
     ///
     /// # Errors
-    /// The letters stay as they are, for this reason. Or the file system is slow, and the letters are run again later.
+    /// The reason why the letters are not run again now. If the reason is a slow file system, they are run again later.
     pub(crate) fn begin(&self) -> Result<String, String> {
         let inner = &self.0;
         let later = |why: &str| Err(format!("{why}: when the run is over, `{}` runs them again", inner.command()));

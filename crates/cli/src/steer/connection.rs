@@ -170,7 +170,7 @@ enum Received {
     Part,
     /// A whole line, which ends before this offset.
     Line(usize),
-    /// The bytes cannot become a line, for this reason.
+    /// The bytes cannot become a line. The text states the reason.
     Wrong(String),
 }
 

@@ -164,7 +164,7 @@ impl Cut {
 pub(crate) enum Torn {
     /// The payload cannot be read.
     Unread(io::Error),
-    /// The payload is not in the expected format, for this reason.
+    /// The payload is not in the expected format. The text states the reason.
     Senseless(String),
 }
 

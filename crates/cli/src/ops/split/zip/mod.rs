@@ -43,7 +43,7 @@ pub(super) struct Members {
 enum Refused {
     /// The archive cannot be read.
     Unread(io::Error),
-    /// The file is wrong, for this reason.
+    /// The file is wrong. The text states the reason.
     Wrong(String),
 }
 
