@@ -1,11 +1,11 @@
 //! Runs dead letters again while the run that wrote them continues.
 //!
-//! A *round* runs the letters so far: they are [set apart](DeadLetters::set_apart) in a file of their own, and a thread
-//! sends their units into the flow, in addition to the units of the source. Units that die again get letters in the
-//! run's file, like any unit. When the last unit of a round has ended, the round ends and its file is removed. If the
-//! run ends first, the letters whose units did not run to an end go back into the run's file. So each unit has at most
-//! one letter. If the process is killed, the files of unfinished rounds stay for `millstream retry`: a unit may then
-//! run once more than necessary, but no unit is lost.
+//! A *round* runs the units of all letters that were written so far. These letters are [set
+//! apart](DeadLetters::set_apart) in a file of their own, and a thread sends their units into the flow, in addition to
+//! the units of the source. Units that die again get letters in the run's file, like any unit. When the last unit of a
+//! round has ended, the round ends and its file is removed. If the run ends first, the letters whose units did not run
+//! to an end go back into the run's file. So each unit has at most one letter. If the process is killed, the files of
+//! unfinished rounds stay for `millstream retry`: a unit may then run once more than necessary, but no unit is lost.
 //!
 //! A unit can start over during the run only if the flow has stored nothing of the unit's first pass. Three kinds of
 //! stages store something: those that split units, gather units, or drop units whose text they have seen. The letters
