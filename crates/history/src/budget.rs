@@ -1,7 +1,7 @@
-//! Limits on a check, and what remains of its memory and time.
+//! Limits on a check, and the memory and time that remain within them.
 //!
-//! [`Options::time`] is wall-clock time, because a caller waits that long for the answer. A task within a check gets
-//! processor time or steps, so the size of a counter-example depends on the work, and not on the load of the machine.
+//! [`Options::time`] is wall-clock time, because it limits how long the caller waits. A task within a check gets
+//! processor time or steps, so that the size of a counter-example does not depend on the load of the machine.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::verdict::Limit;
 
-/// Limits of a check, and whether it explains a failure.
+/// The limits of a check, and whether it explains a failure.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,23 +21,23 @@ use crate::verdict::Limit;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The maximum memory in bytes that a check uses beside the history itself. Default: 1 GiB.
+    /// The maximum memory of a check in bytes, without the history itself. Default: 1 GiB.
     pub memory_bytes: u64,
     /// The maximum wall-clock time of a check, explanation included. Default: no limit.
     pub time: Option<Duration>,
     /// Whether a failing history is explained: the earliest failure is located, and its counter-example shrunk.
     /// Default: yes.
     ///
-    /// The verdict is known before the explanation begins. An explanation that reaches one of its limits ends with its
-    /// result so far: a larger counter-example, or one without [`prefix`](crate::Counterexample::prefix).
+    /// The verdict is known before the explanation begins. An explanation that reaches a limit ends with its result so
+    /// far: the counter-example may be larger than necessary, or lack its [`prefix`](crate::Counterexample::prefix).
     pub explain: bool,
-    /// The maximum processor time of an explanation. Default: one second, or twice the time of the verdict if that is
-    /// longer.
+    /// The maximum processor time of an explanation. Default: one second, or twice the time that the verdict took,
+    /// whichever is longer.
     pub explain_time: Option<Duration>,
     /// The maximum memory in bytes of an explanation, within [`memory_bytes`](Self::memory_bytes). Default: 256 MiB.
     pub explain_memory_bytes: u64,
-    /// A flag that another thread sets to end the check early: from then on it is at its limit of [time](Self::time).
-    /// Default: none.
+    /// A flag that another thread sets to end the check early, as if its [time](Self::time) were used up. Default:
+    /// none.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
@@ -57,14 +57,14 @@ impl Default for Options {
 /// The default of [`Options::explain_time`] after a quick verdict.
 const EXPLAIN_TIME: Duration = Duration::from_secs(1);
 
-/// The memory that a hash table takes for each byte of an entry, when it has just grown and is a third full.
+/// The bytes of a hash table for each byte of its entries when the table has just grown: it is then a third full.
 pub(crate) const HASH_FACTOR: usize = 3;
 
 /// The limit that was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted(pub(crate) Limit);
 
-/// The memory and time that remain within the limits.
+/// The remaining memory and time.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     bytes: u64,
@@ -75,7 +75,7 @@ pub(crate) struct Budget {
     ticks: u32,
     /// The number of times that the clock may still be read in this turn.
     looks: u64,
-    /// Keeps the budget on this thread, since each thread has a processor time of its own.
+    /// Keeps the budget on this thread, because processor time is counted per thread.
     of_this_thread: PhantomData<*const ()>,
 }
 
@@ -96,27 +96,27 @@ impl Budget {
         }
     }
 
-    /// The same limits for a task that gives all its memory back when it ends.
+    /// The same limits, for a task that frees all its memory when it ends.
     pub(crate) fn lend(&self) -> Budget {
         self.clone()
     }
 
-    /// The same limits, and at most this much processor time of this thread.
+    /// The same limits, with at most `time` of this thread's processor time.
     pub(crate) fn lend_for(&self, time: Duration) -> Budget {
         let until = thread_time().saturating_add(time);
         let until = self.thread_deadline.map_or(until, |deadline| deadline.min(until));
         Budget { thread_deadline: Some(until), ..self.clone() }
     }
 
-    /// The same limits, and at most this many ticks, rounded up to the next reading of the clock.
+    /// The same limits, with at most `ticks` ticks, rounded up to the next reading of the clock.
     ///
-    /// A turn that ends reports [`Limit::Time`], as a budget without time does; the clock of the lending budget tells
-    /// the two apart.
+    /// When the ticks are used up, the result is [`Limit::Time`], as when the time is. The caller tells the two cases
+    /// apart by the clock of this budget, the lender.
     pub(crate) fn lend_turn(&self, ticks: u64) -> Budget {
         Budget { looks: ticks.div_ceil(u64::from(Self::TICKS)).saturating_sub(1), ticks: 0, ..self.clone() }
     }
 
-    /// The same limits, and one of `parts` parts of the remaining processor time.
+    /// The same limits, with a `parts`-th of the remaining processor time.
     pub(crate) fn lend_share(&self, parts: u32) -> Budget {
         match self.thread_deadline {
             Some(deadline) => self.lend_for(deadline.saturating_sub(thread_time()) / parts),
@@ -131,31 +131,31 @@ impl Budget {
         Budget { bytes: self.bytes.min(options.explain_memory_bytes), ..self.lend_for(time) }
     }
 
-    /// Takes memory out of the budget.
+    /// Subtracts memory from the budget.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.bytes = self.bytes.checked_sub(bytes as u64).ok_or(Exhausted(Limit::Memory))?;
         Ok(())
     }
 
-    /// Gives memory back to the budget.
+    /// Returns memory to the budget.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// Counts a step; cheap enough for an inner loop.
+    /// Counts a step. Cheap enough for an inner loop.
     #[inline]
     pub(crate) fn tick(&mut self) -> Result<(), Exhausted> {
         self.ticks += 1;
         if self.ticks < Self::TICKS { Ok(()) } else { self.look_at_the_clock() }
     }
 
-    /// Whether time is left. This reads the clock, so it is for long steps.
+    /// Fails if no time remains. Reads the clock, so it is called only between long steps.
     #[cold]
     pub(crate) fn look_at_the_clock(&mut self) -> Result<(), Exhausted> {
         self.ticks = 0;
         let Some(looks) = self.looks.checked_sub(1) else { return Err(Exhausted(Limit::Time)) };
         self.looks = looks;
-        // Relaxed: the flag comes with no data.
+        // Relaxed: the flag publishes no data.
         let is_over = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
             || self.thread_deadline.is_some_and(|deadline| thread_time() >= deadline);

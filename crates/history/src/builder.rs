@@ -1,4 +1,4 @@
-//! Construction of a history, and the contradictions that it refuses.
+//! Construction of a history, and the contradictions that it rejects.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::history::{History, PENDING, op_name};
 use crate::operation::{Op, Operation, Status};
 use crate::value::Values;
 
-/// Operations that no execution can have.
+/// Operations that no execution can contain.
 ///
 /// Operations are numbered from 0 in the order in which they were pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -66,7 +66,7 @@ impl Contradiction {
         }
     }
 
-    /// The same contradiction, renumbered after `operations` earlier operations.
+    /// The same contradiction, with numbers increased by `operations`.
     pub(crate) fn after(mut self, operations: usize) -> Self {
         match &mut self {
             Contradiction::TwoAtOnce { earlier, operation, .. } => {
@@ -81,7 +81,7 @@ impl Contradiction {
     }
 }
 
-/// Collects operations, in any order, and makes a [`History`] of them.
+/// Collects operations in any order and builds a [`History`].
 ///
 /// ```
 /// use millstream_history::{Builder, Op, Operation, Value};
@@ -116,7 +116,7 @@ impl Builder {
         &mut self.history.values
     }
 
-    /// The number of an operation's name; enters a name that is not built in.
+    /// The number of an operation's name. A name that is not built in is added to the table.
     ///
     /// # Panics
     /// With more than 65 000 different names.
@@ -133,8 +133,8 @@ impl Builder {
     /// Sets the maximum difference between the processes' clocks, in the unit of the times. The initial value is 0, and
     /// a later call never decreases it.
     ///
-    /// [`History::ret`] includes it. A process has one clock, so whether its own operations follow one another is
-    /// checked without it.
+    /// [`History::ret`] includes the skew. The operations of one process share one clock, so their order is checked
+    /// without the skew.
     pub fn skew(&mut self, skew: u64) {
         self.history.skew = self.history.skew.max(skew);
     }
@@ -182,7 +182,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds the operations of another builder, as if they had been pushed here.
+    /// Adds the operations of another builder, as if each had been pushed to this one.
     #[cfg(feature = "formats")]
     pub(crate) fn append(&mut self, next: Builder) -> Result<(), Contradiction> {
         let next = next.history;
@@ -211,7 +211,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Makes the history.
+    /// Builds the history.
     ///
     /// # Errors
     /// If a process has two operations at once.
@@ -255,7 +255,7 @@ impl History {
         column(&mut self.ret, order);
     }
 
-    /// Fails with two rows of one process if the second was called before the first returned.
+    /// Fails if a process called an operation before its previous one returned; the error has both rows.
     fn check_processes(&self) -> Result<(), (usize, usize)> {
         let mut last = LastRows::default();
         for row in 0..self.len() {
@@ -270,7 +270,7 @@ impl History {
     }
 }
 
-/// The last row of each process: indexed for small process numbers, the usual case.
+/// The last row of each process: in an array for small process numbers, which are usual.
 #[derive(Default)]
 struct LastRows {
     small: Vec<u32>,

@@ -16,27 +16,27 @@ use crate::verdict::{Progress, Verdict};
 use decide::{Deciding, returned};
 use explain::Explaining;
 
-/// An operation that the specification does not know.
+/// An operation that the specification does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("operation {row}: {misuse}")]
 #[non_exhaustive]
 pub struct CheckError {
     /// The row of the operation.
     pub row: u32,
-    /// The reason why the specification refuses it.
+    /// The reason why the specification rejects the operation.
     #[source]
     pub misuse: Misuse,
 }
 
-/// Decides whether the history is linearizable: whether each operation can have taken effect at one moment between its
-/// call and its return, so that the operations in this order do what the model says.
+/// Decides whether the history is linearizable: whether the model permits an order in which each operation takes
+/// effect at one moment between its call and its return.
 ///
 /// A near-linear procedure decides histories of distinct values where one exists (see [the
 /// crate](crate#how-long-does-it-take)), and the general search decides all others, in exponential time in the worst
 /// case. `options` has the limits.
 ///
 /// # Errors
-/// If the model does not have one of the operations, or not with its input and output.
+/// If the history has an operation, input or output that the model does not permit.
 ///
 /// ```
 /// use millstream_history::{Builder, Kind, Op, Operation, Options, Value, check};
@@ -58,11 +58,11 @@ pub fn check(history: &History, model: &Model, options: &Options) -> Result<Verd
 
 /// Decides whether the history is linearizable by a custom specification: see [`spec`](crate::spec).
 pub fn check_spec<S: Spec>(history: &History, spec: &S, options: &Options) -> Verdict {
-    // Only the specification tells objects apart.
+    // The specification alone defines which operations belong to one object.
     run(&Part::whole(history), Subject::Own(spec), |_| [None, None], options)
 }
 
-/// Decides the keys of the whole and explains a failure.
+/// Decides each key of the whole, and explains a failure.
 pub(crate) fn run(
     whole: &Part<'_>,
     subject: Subject<'_>,

@@ -1,4 +1,4 @@
-//! Weaker and stronger conditions beside linearizability, for comparing them on one history.
+//! Conditions weaker and stronger than linearizability, to compare on one history.
 //!
 //! - A history is *sequential* if no operation is called before the previous one returned: nothing can be reordered.
 //! - It is *linearizable* if its operations have an order that respects time: an operation that returned before another
@@ -6,10 +6,11 @@
 //! - It is *sequentially consistent* if they have an order that respects each process's own order.
 //!
 //! Every correct sequential history is linearizable, and every linearizable one is sequentially consistent; neither
-//! converse holds. (One exception: if a process's operations touch in time, linearizability, which looks only at times,
-//! leaves their order open, and sequential consistency, which looks at the process, does not.) Several objects are
-//! linearizable if and only if each is, so each is checked alone. Sequential consistency does not compose: two queues
-//! can each be correct, and still be wrong together. So all objects are searched as one.
+//! converse is true. There is one exception: two operations of one process where one returns at the time at which the
+//! next is called. Linearizability considers only times, and permits both orders of the two. Sequential consistency
+//! permits only the order of the process. A history of several objects is linearizable if and only if each object's
+//! part is, so each object is checked alone. Sequential consistency does not compose: the histories of two queues can
+//! each be sequentially consistent while the history of both is not. So all objects are searched together.
 
 use std::collections::HashMap;
 
@@ -23,10 +24,10 @@ use crate::search::{Outcome, Reach, decide_by_process};
 use crate::spec::{DynSpec, with_spec};
 use crate::verdict::{Counterexample, Progress, Verdict, Witness};
 
-/// Checks that each operation returned before the next was called, so that the history is one operation after the
-/// other.
+/// Checks that each operation returned before the next was called.
 ///
-/// Operations of two processes that touch, within the accuracy of their clocks, overlap; those of one process do not.
+/// If one operation returns at the time at which another is called (within the accuracy of the clocks), the two
+/// overlap, unless they belong to one process.
 ///
 /// # Errors
 /// The first two rows that overlap.
@@ -52,14 +53,14 @@ pub fn sequential(history: &History) -> Result<(), (u32, u32)> {
     overlap.map_or(Ok(()), |row| Err((row as u32 - 1, row as u32)))
 }
 
-/// Decides whether the history is sequentially consistent: whether its operations have an order in which each process's
-/// operations come as it called them, and which does what the model says.
+/// Decides whether the history is sequentially consistent: whether the model permits an order in which each process's
+/// operations come in the order of their calls.
 ///
-/// A pending operation comes after those that its process called before it, if it comes at all. The problem is
+/// A pending operation comes after its process's earlier operations, if it takes effect at all. The problem is
 /// NP-complete, and no shortcut is known: the time is exponential in the worst case, within the limits of `options`.
 ///
 /// # Errors
-/// If the model does not have one of the operations, or not with its input and output.
+/// If the history has an operation, input or output that the model does not permit.
 ///
 /// ```
 /// use millstream_history::consistency::sequentially_consistent;
@@ -80,13 +81,13 @@ pub fn sequentially_consistent(history: &History, model: &Model, options: &Optio
     Ok(with_spec(model, &whole, |spec| by_process(&whole, spec, options)))
 }
 
-/// [`sequentially_consistent`] for a history whose linearizability is known already: an order that respects time
-/// usually respects each process's own, too, and then no search is needed.
+/// [`sequentially_consistent`] for a history whose linearizability is already decided. If the witness of
+/// linearizability also respects the order of each process, as it usually does, no search is needed.
 ///
-/// The verdict is trusted: it must belong to this history and this model.
+/// The verdict must belong to this history and this model; this is not checked.
 ///
 /// # Errors
-/// If the model does not have one of the operations, or not with its input and output.
+/// If the history has an operation, input or output that the model does not permit.
 ///
 /// # Panics
 /// If the verdict has rows that the history does not have.
@@ -105,7 +106,7 @@ pub fn sequentially_consistent_beside(
     }
 }
 
-/// Whether each process's operations come in the order in which it called them, which is that of their rows.
+/// Whether each process's operations come in the order of their calls, which is the order of their rows.
 fn respects_processes(history: &History, order: &[u32]) -> bool {
     let mut last = HashMap::new();
     order.iter().all(|&row| last.insert(history.process(row as usize), row).is_none_or(|before| before < row))

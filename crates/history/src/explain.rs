@@ -1,7 +1,8 @@
-//! Explains a failure: the earliest event without an explanation (for a failure found by a procedure, see [`first`]),
-//! and as few operations as show it.
+//! Explains a failure: finds the earliest event that no order explains, and a few operations that show the failure.
+//! [`first`] does so for a failure that a procedure found.
 //!
-//! Each step has a budget, and ends with its result so far when that is used up: the remaining operations always fail.
+//! Each step has a budget. When the budget is used up, the step ends with its result so far, which is always a set of
+//! operations that fails.
 
 mod first;
 
@@ -17,36 +18,36 @@ use crate::verdict::Counterexample;
 
 pub(crate) use first::earliest;
 
-/// A procedure's finding is already a proof, so each attempt to make it smaller gets only one part in this number of
-/// the remaining time.
+/// Each attempt to shrink a procedure's finding gets this fraction (one part in `VIEWING`) of the remaining time:
+/// little, because the finding is already a proof.
 const VIEWING: u32 = 10;
 
-/// The maximum size of a counter-example that can be taken in at a glance.
+/// The maximum size of a counter-example that is readable at a glance.
 const AT_A_GLANCE: usize = 10;
 
-/// The maximum number of states listed as starts of a counter-example; more would explain nothing.
+/// The maximum number of start states listed for a counter-example; more would explain nothing.
 const STARTS: usize = 4;
 
-/// Operations that fail, and the time at which they first do, as far as it is known.
+/// Operations that fail, and the time of the first failure, as far as it is known.
 pub(crate) struct Failure {
     pub(crate) example: Counterexample,
     /// The time of the first event without an explanation.
     pub(crate) time: u64,
     /// The row of that event.
     pub(crate) culprit: u32,
-    /// Whether no earlier event fails.
+    /// Whether this is certainly the first such event.
     pub(crate) first: bool,
 }
 
 impl Failure {
-    /// The same failure, shown by these operations, which start from `start`.
+    /// The same failure, shown by `operations` from the state `start`.
     fn shown_by(self, operations: Vec<u32>, start: Option<String>) -> Self {
         let subject = self.example.subject.filter(|subject| operations.contains(subject));
         Failure { example: Counterexample { operations, subject, start, ..self.example }, ..self }
     }
 }
 
-/// The violation of a procedure, without a search for an earlier one.
+/// The failure that a procedure found, without a search for an earlier one.
 pub(crate) fn as_it_is(part: &Part<'_>, violation: Violation) -> Failure {
     let (time, culprit) = last_return(part, &violation.operations);
     failure(violation.operations, violation.reason, violation.subject, time, culprit)
@@ -75,7 +76,7 @@ fn reason(part: &Part<'_>, culprit: u32) -> String {
     format!("process {process}: {shown} fits into no order of what happened by then")
 }
 
-/// The last of the rows' returns within the part, and its row.
+/// The latest return of the rows within the part, and its row.
 fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
     let history = part.history();
     let returned = rows.iter().filter(|&&row| history.ret(row as usize) <= part.cut());
@@ -83,14 +84,14 @@ fn last_return(part: &Part<'_>, rows: &[u32]) -> (u64, u32) {
     last.unwrap_or((part.cut(), rows.last().copied().unwrap_or_default()))
 }
 
-/// The first return without an explanation, and all operations up to it. `culprit` is the return that the search did
-/// not pass, if it reported one.
+/// The first return that no order explains, and all operations up to it. `culprit` is the row whose return the search
+/// did not pass, if the search reported one.
 pub(crate) fn locate(part: &Part<'_>, spec: &dyn DynSpec, culprit: Option<u32>, budget: &Budget) -> Failure {
     let history = part.history();
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let mut budget = budget.lend();
-    // The search uses answers that come only after that return; without them, the operations up to it may still have an
-    // order.
+    // The search also used answers from after the culprit's return. Without those answers, the operations up to the
+    // return may have an order.
     let fails_by_then = |culprit: &u32, budget: &mut Budget| {
         matches!(decide(&part.until(history.ret(*culprit as usize)), budget), Ok(Outcome::Fails { .. }))
     };
@@ -101,7 +102,7 @@ pub(crate) fn locate(part: &Part<'_>, spec: &dyn DynSpec, culprit: Option<u32>, 
     Failure { first, ..up_to(part, Some(culprit)) }
 }
 
-/// The failure with few operations, if few are found. The operations of `failure` are all those up to its time.
+/// Reduces a failure that has all operations up to its time.
 pub(crate) fn shrink(part: &Part<'_>, spec: &dyn DynSpec, failure: Failure, budget: &Budget) -> Failure {
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let part = part.until(failure.time);
@@ -111,7 +112,7 @@ pub(crate) fn shrink(part: &Part<'_>, spec: &dyn DynSpec, failure: Failure, budg
     failure.shown_by(operations, start)
 }
 
-/// The row of the earliest return up to which the part fails, and whether an earlier one is certainly impossible.
+/// The row of the earliest return by which the part fails, and whether it is certainly the earliest.
 fn first_failure(
     part: &Part<'_>,
     budget: &mut Budget,
@@ -132,11 +133,12 @@ fn first_failure(
     (returns[fails].1, true)
 }
 
-/// Leaves out superfluous operations: those that change no state, and groups that can only be left out as a whole.
+/// Removes superfluous operations: single ones that change no state, and whole groups (see
+/// [`Spec::group`](crate::Spec::group)).
 ///
-/// The remaining operations fail, and stand for the whole: an order of the whole would contain an order of them. Groups
-/// are left out first, because they are large, and once more at the end, because an operation that pins all groups may
-/// have been left out by then.
+/// The remaining operations fail, which proves that the whole fails: an order of the whole would contain an order of
+/// them. Groups are removed first, because they are large. They are tried once more at the end, because an operation
+/// that pinned all groups may have been removed by then.
 pub(crate) fn reduce(
     part: &Part<'_>,
     spec: &dyn DynSpec,
@@ -159,7 +161,7 @@ pub(crate) fn reduce(
     rows
 }
 
-/// The rows without superfluous groups; all rows if one of them pins all groups.
+/// The rows without superfluous groups; all rows if an operation pins all groups.
 fn without_groups(
     part: &Part<'_>,
     spec: &dyn DynSpec,
@@ -183,7 +185,7 @@ fn without_groups(
     groups.into_iter().flatten().chain(kept).collect()
 }
 
-/// Leaves out units, many at a time and then one at a time, as long as the remaining ones satisfy `fails`.
+/// Removes units, many at a time and then one at a time, while the remaining units satisfy `fails`.
 fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) -> Vec<Vec<u32>> {
     let mut chunk = units.len().div_ceil(2);
     while chunk > 0 {
@@ -198,16 +200,16 @@ fn fewest(mut units: Vec<Vec<u32>>, mut fails: impl FnMut(&[Vec<u32>]) -> bool) 
     units
 }
 
-/// Whether a failure has too many operations to be taken in at a glance.
+/// Whether a failure has too many operations to be readable at a glance.
 pub(crate) fn is_large(failure: &Failure) -> bool {
     failure.example.operations.len() > AT_A_GLANCE
 }
 
-/// Reduces a failure to fewer operations, where that is possible.
+/// Reduces a failure to fewer operations, if possible.
 ///
-/// `part` has the failure's rows with their final outcomes: an answer that came after the failure may show that its
-/// operation is unrelated. The remaining operations must fail by the time of the failure, before such answers: an
-/// answer with a value that no remaining operation inserted would be a failure of its own.
+/// `part` has the failure's rows with their final outcomes, because a later answer may show that its operation is
+/// unrelated. But the remaining operations must fail by the time of the failure, without the later answers. Otherwise a
+/// later answer with a value that no remaining operation inserted would itself count as the failure.
 pub(crate) fn fewer(
     part: &Part<'_>,
     failure: Failure,
@@ -215,8 +217,8 @@ pub(crate) fn fewer(
     procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    // An attempt that the procedure leaves open counts as legal, and is dropped: a search for every attempt would take
-    // longer than everything else.
+    // An attempt that the procedure cannot decide counts as legal, so its removal is undone. A search for each such
+    // attempt would take too long.
     let decide = |part: &Part<'_>, budget: &mut Budget| match procedure(part, budget) {
         Some(Err(exhausted)) => Err(exhausted),
         Some(Ok(Decision::Fails(_))) => Ok(Outcome::Fails { culprit: None }),
@@ -237,8 +239,8 @@ pub(crate) fn fewer(
     failure.shown_by(operations, None)
 }
 
-/// The rows without strangers: operations that had not answered by that time, and later returned a value that no other
-/// row has. They did not touch the values of the others.
+/// The rows without strangers. A stranger is an operation that had not answered by `time` and later returned a value
+/// that no other row has, so it did not touch the other rows' values.
 fn without_strangers(part: &Part<'_>, time: u64) -> Vec<u32> {
     let mut known = HashMap::new();
     for p in 0..part.len() {
@@ -253,7 +255,7 @@ fn without_strangers(part: &Part<'_>, time: u64) -> Vec<u32> {
     (0..part.len()).filter(|&p| !is_stranger(p)).map(|p| part.row(p)).collect()
 }
 
-/// Reduces a failure to its last operations, where that is possible. `part` ends with the failure.
+/// Reduces a failure to its last operations, if possible. `part` ends with the failure.
 pub(crate) fn latest(part: &Part<'_>, failure: Failure, spec: &dyn DynSpec, budget: &Budget) -> Failure {
     match window(part, spec, budget) {
         Some((operations, start)) => failure.shown_by(operations, Some(start)),
@@ -261,7 +263,7 @@ pub(crate) fn latest(part: &Part<'_>, failure: Failure, spec: &dyn DynSpec, budg
     }
 }
 
-/// The last operations of the part, and the states from which they start: all states to which the others can lead.
+/// The last operations of the part, and their start states: all states to which the earlier operations can lead.
 fn window(part: &Part<'_>, spec: &dyn DynSpec, budget: &Budget) -> Option<(Vec<u32>, String)> {
     let entered = entries(part, spec, &mut budget.lend()).ok()?;
     let best = entered.levels.iter().enumerate().filter_map(|(passed, entries)| {
@@ -273,7 +275,7 @@ fn window(part: &Part<'_>, spec: &dyn DynSpec, budget: &Budget) -> Option<(Vec<u
     Some((rows, describe(part, &entered, passed)))
 }
 
-/// The rows that have not returned when `passed` operations have.
+/// The rows that have not returned when `passed` operations have returned.
 fn rows_from(part: &Part<'_>, passed: usize) -> Vec<u32> {
     let mut returned: Vec<usize> = (0..part.len()).filter(|&p| part.ret(p) != PENDING).collect();
     returned.sort_by_key(|&p| part.ret(p));
@@ -282,7 +284,7 @@ fn rows_from(part: &Part<'_>, passed: usize) -> Vec<u32> {
     (0..part.len()).filter(|&p| !gone[p]).map(|p| part.row(p)).collect()
 }
 
-/// The configurations in which `passed` returns are passed, as text.
+/// Describes the configurations after `passed` returns.
 fn describe(part: &Part<'_>, entered: &Entered<'_>, passed: usize) -> String {
     let history = part.history();
     let starts = entered.levels[passed].iter().map(|Entry { state, done }| {
@@ -315,7 +317,7 @@ mod tests {
     pub(super) const COUNT: u64 = 40;
     pub(super) const RETURNS: u64 = 100;
 
-    /// Operations that are all called before the first returns; row `n` returns at `RETURNS + n`.
+    /// Operations that are all called before any returns; row `n` returns at `RETURNS + n`.
     pub(super) fn at_once() -> History {
         let mut builder = Builder::new();
         for row in 0..COUNT {

@@ -1,24 +1,24 @@
-//! A history: operations in columns, in order of their calls.
+//! A history: operations in order of their calls, stored in columns.
 //!
-//! Ten million operations take about 400 MB: a column for each field, and no column for keys if no operation has one.
-//! Row `i` is the `i`-th operation by time of call; equal times keep the order in which they were pushed.
+//! Ten million operations take about 400 MB. The column of keys is empty if no operation has a key. Row `i` is the
+//! `i`-th operation by time of call; operations with equal times keep the order in which they were pushed.
 
 use std::fmt;
 
 use crate::operation::{Op, Operation, Status};
 use crate::value::{Value, Values};
 
-/// The return time of an operation that has not returned, or whose outcome is unknown.
+/// The return time of an operation that has not returned or whose outcome is unknown.
 pub const PENDING: u64 = u64::MAX;
 
 /// Operations on an object, with the times of their calls and returns.
 ///
-/// Operation `a` precedes `b` if it returned at an earlier time than `b` was called. Equal times leave the order open:
-/// a clock that stands still between two events has not seen which came first. That holds for operations of one
-/// process, too: equal times can excuse a history, but never refute it. If your clock is coarse, number the events
-/// instead.
+/// Operation `a` precedes `b` if `a` returned at an earlier time than `b` was called. If the two times are equal,
+/// either order is possible, because a coarse clock does not show which event came first. This is so even within one
+/// process. Equal times can therefore make a history legal, but never illegal. If your clock is coarse, number the
+/// events instead.
 ///
-/// Made by a [`Builder`](crate::Builder), by [`format::read`](crate::format::read) or by a recorder.
+/// Histories come from a [`Builder`](crate::Builder), from [`format::read`](crate::format::read) or from a recorder.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     pub(crate) process: Vec<u32>,
@@ -85,20 +85,20 @@ impl History {
         self.call[row]
     }
 
-    /// The time by which the operation has taken effect on every process's clock: its return plus the
+    /// The time by which the operation has taken effect, by every process's clock: its return plus the
     /// [`skew`](Self::skew), or [`PENDING`] if its outcome is unknown.
     #[inline]
     pub fn ret(&self, row: usize) -> u64 {
         if self.status[row] == Status::Info { PENDING } else { self.ret[row].saturating_add(self.skew) }
     }
 
-    /// The maximum difference between the processes' clocks: an operation that returned less than this before the call
-    /// of another may have come after it.
+    /// The maximum difference between the processes' clocks. If an operation returned less than this before another
+    /// was called, the two may have taken effect in either order.
     pub fn skew(&self) -> u64 {
         self.skew
     }
 
-    /// The time at which the caller continued, by its own clock, whether it knew the outcome or not.
+    /// The time, by the caller's own clock, at which the caller continued, whether or not it knew the outcome.
     #[inline]
     pub fn returned_at(&self, row: usize) -> Option<u64> {
         (self.ret[row] != PENDING).then_some(self.ret[row])
@@ -142,7 +142,7 @@ impl History {
         processes
     }
 
-    /// Shows the operation as a call: `enqueue(17)`, `dequeue() -> 17`, `read() -> ?`.
+    /// Formats the operation as a call: `enqueue(17)`, `dequeue() -> 17`, `read() -> ?`.
     pub fn show(&self, row: usize) -> impl fmt::Display + '_ {
         Shown { history: self, row }
     }
@@ -179,7 +179,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Whether null is an answer of the operation rather than the lack of one.
+/// Whether a null output is an answer of the operation, and not a missing answer.
 fn answers(op: Op) -> bool {
     matches!(op, Op::READ | Op::DEQUEUE | Op::POP | Op::DELETE_MIN | Op::ALLOC | Op::GET | Op::FETCH_ADD | Op::CONSUME)
 }

@@ -1,9 +1,9 @@
 //! A linearizability checker that terminates.
 //!
-//! A concurrent object is correct if each operation seems to take effect at one moment between its call and its return,
-//! its linearization point (*linearizability*, Herlihy and Wing 1990). Record the calls and answers of your threads,
-//! and [`check`] decides whether such moments exist. If they do, it returns an order; if not, it returns a few
-//! operations that have none.
+//! A concurrent object is *linearizable* (Herlihy and Wing 1990) if each operation seems to take effect at one moment
+//! between its call and its return, the linearization point. Record the calls and answers of your threads, and
+//! [`check`] decides whether such moments exist. If they do, it returns an order of the operations; if not, it returns
+//! a few operations that no order explains.
 //!
 //! ```
 //! use millstream_history::format::{Format, read};
@@ -36,21 +36,21 @@
 //!
 //! # How long does it take?
 //!
-//! The problem is NP-complete in general. Histories whose values are all different are easier: those of registers,
-//! queues, stacks, sets, priority queues, allocators and mutexes without bounds are decided in near-linear time, a
-//! million operations in about a second. So use distinct values in a test where you can. All other histories go to a
-//! general search. In the worst case it is exponential in the number of overlapping operations, and [`Options`] bounds
-//! it: at a limit, the answer is [`Verdict::Unknown`], with the search's progress.
+//! The problem is NP-complete in general. Histories whose values are all different are easier. For registers, sets,
+//! allocators and mutexes, and for unbounded queues, stacks and priority queues, such histories are decided in
+//! near-linear time: a million operations take about a second. So let your test use distinct values where it can. All
+//! other histories go to a general search. Its worst case is exponential in the number of overlapping operations.
+//! [`Options`] limits its time and memory; at a limit, the verdict is [`Verdict::Unknown`], with the search's progress.
 //!
 //! # Pending operations
 //!
-//! An operation that has returned took effect before its return. A pending one, which has not returned, may have taken
-//! effect, or not. The same holds for an operation whose outcome is unknown ([`Status::Info`]): it may even take effect
-//! after its caller has continued. A failed operation ([`Status::Fail`]) took no effect.
+//! An operation that has returned took effect before its return. A pending operation has not returned, and may or may
+//! not have taken effect. So may an operation whose outcome is unknown ([`Status::Info`]), even after its caller has
+//! continued. A failed operation ([`Status::Fail`]) took no effect.
 
 #![forbid(unsafe_code)]
 
-// The tests of the procedures share their oracle with those of the public checker.
+// The tests of the procedures and those of the public checker share one oracle.
 #[cfg(test)]
 extern crate self as millstream_history;
 

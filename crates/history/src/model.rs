@@ -20,7 +20,7 @@ macro_rules! kinds {
             /// All kinds.
             pub const ALL: &'static [Kind] = &[$(Kind::$kind),*];
 
-            /// The name, as the command accepts it.
+            /// The name on the command line.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Kind::$kind => $name,)*
@@ -50,28 +50,28 @@ kinds! {
     Counter = "counter", [ADD, GET];
     /// A number whose addition returns the previous value.
     FetchAdd = "fetch-and-add", [FETCH_ADD, READ];
-    /// A lock that at most one process has.
+    /// A lock that at most one process holds.
     Mutex = "mutex", [ACQUIRE, RELEASE];
-    /// A lock that one writer has, or any number of readers.
+    /// A lock that one writer or any number of readers hold.
     RwLock = "rw-lock", [ACQUIRE, RELEASE, ACQUIRE_READ, RELEASE_READ];
-    /// First in, first out.
+    /// A container: first in, first out.
     Queue = "queue", [ENQUEUE, DEQUEUE];
-    /// Last in, first out.
+    /// A container: last in, first out.
     Stack = "stack", [PUSH, POP];
-    /// The smallest first.
+    /// A container: the smallest comes out first.
     PriorityQueue = "priority-queue", [INSERT, DELETE_MIN];
-    /// Each element at most once.
+    /// A container of each element at most once.
     Set = "set", [ADD, REMOVE, CONTAINS];
     /// No object is allocated twice, none is freed twice.
     Allocator = "allocator", [ALLOC, FREE];
-    /// A number of permits.
+    /// A lock that at most a given number of processes hold: each acquires permits.
     Semaphore = "semaphore", [ACQUIRE, RELEASE];
-    /// A count that processes wait for.
+    /// A count that only increases, and on whose change processes wait.
     EventCount = "event-count", [READ, ADVANCE, WAIT];
-    /// Every consumer sees every event, in the order of publication. The consumers are those that occur in the history;
-    /// they exist from the start.
+    /// A broadcast: every consumer sees every event, in the order of publication. The consumers are those that occur in
+    /// the history; all exist from the start.
     Ring = "ring", [PUBLISH, CONSUME];
-    /// Entries are added at the end, and keep their places.
+    /// A list of entries that grows only at the end.
     Log = "log", [APPEND, READ];
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A built-in specification: its kind and its numbers.
+/// A built-in specification: its kind and its parameters.
 ///
 /// ```
 /// use millstream_history::{Kind, Model};
@@ -94,16 +94,16 @@ impl fmt::Display for Kind {
 pub struct Model {
     /// The kind.
     pub kind: Kind,
-    /// The capacity of a queue, stack, priority queue or ring, the number of an allocator's objects, or of a
-    /// semaphore's permits. Without it they are unbounded (a semaphore then has one permit).
+    /// The capacity of a queue, stack, priority queue or ring, the number of an allocator's objects, or the number of a
+    /// semaphore's permits. `None` means unbounded, and for a semaphore one permit.
     pub capacity: Option<u64>,
-    /// The initial value of a register, each register of several or each key of a store (null unless given), or of a
-    /// counter, a fetch-and-add or an event count (0 unless given).
+    /// The initial value. For registers and the keys of a store it is null unless given; for a counter, a fetch-and-add
+    /// or an event count it is 0 unless given.
     pub initial: Value,
 }
 
 impl Model {
-    /// The kind, without capacity, starting from null or zero.
+    /// A model without capacity that starts from null or zero.
     pub const fn new(kind: Kind) -> Self {
         Model { kind, capacity: None, initial: Value::NULL }
     }
@@ -138,7 +138,7 @@ impl fmt::Display for Model {
     }
 }
 
-/// A name that no built-in specification has, or a number that the named specification cannot use.
+/// The error of a model's name: no built-in specification has it, or the specification cannot use the given number.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UnknownModel {
@@ -208,7 +208,7 @@ fn integer(text: &str) -> Option<Value> {
     (Value::INT_MIN..=Value::INT_MAX).contains(&int).then(|| Value::int(int))
 }
 
-/// The values that are the same in every history.
+/// Parses a value that has the same word in every history.
 fn initial(text: &str) -> Option<Value> {
     match text {
         "null" | "nil" => Some(Value::NULL),

@@ -2,7 +2,7 @@
 
 use crate::value::Value;
 
-/// The name of an operation, as a number; the constants are the names the built-in specifications know.
+/// The name of an operation, as a number. The constants are the names of the built-in specifications' operations.
 ///
 /// Names of your own come from [`Builder::op`](crate::Builder::op).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,8 +26,8 @@ macro_rules! ops {
 }
 
 ops! {
-    /// `read`: the output is the value (of an event count: the count; of a log: the entry at the index that is the
-    /// input, or all entries).
+    /// `read`: the output is the value. For an event count this is the count. For a log it is the entry at the index
+    /// that is the input, or all entries without an index.
     READ = "read";
     /// `write`: the input is the new value.
     WRITE = "write";
@@ -51,7 +51,7 @@ ops! {
     INSERT = "insert";
     /// `delete_min`: the output is the smallest priority, null if there is none.
     DELETE_MIN = "delete_min";
-    /// `alloc`: the output is the object, null if there is none left.
+    /// `alloc`: the output is the object, null if none is free.
     ALLOC = "alloc";
     /// `free`: the input is the object.
     FREE = "free";
@@ -65,22 +65,23 @@ ops! {
     RELEASE_READ = "release_read";
     /// `get`: the output is the counter's value.
     GET = "get";
-    /// `fetch_add`: the input is the amount to add, the output the value before.
+    /// `fetch_add`: the input is the amount to add, the output the previous value.
     FETCH_ADD = "fetch_add";
-    /// `advance`: increments an event count by the input (null: one).
+    /// `advance`: increases an event count by the input (null: by one).
     ADVANCE = "advance";
     /// `wait`: returns when the event count differs from the input.
     WAIT = "wait";
     /// `publish`: the input is the event.
     PUBLISH = "publish";
-    /// `consume`: the input is the consumer (null: the process is), the output its next event, null if there is none.
+    /// `consume`: the input is the consumer (null: the calling process), the output its next event, null if there is
+    /// none.
     CONSUME = "consume";
-    /// `append`: to a log, the output is the index, null if it is not reported; to a key's text, the input is the added
-    /// text.
+    /// `append`: for a log, the output is the index of the new entry, null if it is not reported. For a key's text, the
+    /// input is the added text.
     APPEND = "append";
-    /// `delete`: afterwards the key has no value.
+    /// `delete`: removes the key's value.
     DELETE = "delete";
-    /// `txn`: a list of `["read", key, value]` and `["write", key, value]` that take effect at one moment.
+    /// `txn`: a list of steps `["read", key, value]` and `["write", key, value]` that all take effect at one moment.
     TXN = "txn";
 }
 
@@ -90,9 +91,9 @@ pub enum Status {
     /// It returned, and the output is its answer.
     #[default]
     Ok,
-    /// It certainly had no effect. Pictures show it, and everything else leaves it out.
+    /// It certainly had no effect. Pictures show it; every check ignores it.
     Fail,
-    /// It may have taken effect at any time after its call, may take effect later, or never.
+    /// It may have taken effect at any time after its call, may still take effect, or never does.
     Info,
 }
 
@@ -107,7 +108,7 @@ impl Status {
     }
 }
 
-/// One operation, by value; a [`History`](crate::History) holds its fields in columns.
+/// One operation as a struct; a [`History`](crate::History) stores operations in columns.
 ///
 /// ```
 /// use millstream_history::{Builder, Op, Operation, Value};
@@ -123,13 +124,13 @@ pub struct Operation {
     pub process: u32,
     /// The name of the operation.
     pub op: Op,
-    /// The object, in a history of several: each is checked alone.
+    /// The object, in a history of several objects; each object is checked alone.
     pub key: Option<Value>,
     /// The input.
     pub input: Value,
     /// The answer; meaningless unless the status is [`Status::Ok`].
     pub output: Value,
-    /// The time of the call, by any clock that never runs backwards (nanoseconds, cycles, numbers of events).
+    /// The time of the call, by any clock that never runs backwards: nanoseconds, cycles or event numbers.
     pub call: u64,
     /// The time of the return, by the same clock; `None` for a pending operation.
     pub ret: Option<u64>,

@@ -1,7 +1,7 @@
-//! The history of one object, as the decision procedures see it.
+//! The history of one object, in the form that the decision procedures use.
 //!
-//! Objects are independent: a history is linearizable if and only if its restriction to each object is (Herlihy and
-//! Wing call this locality). So the operations are first partitioned by their keys, and failed ones are left out.
+//! Objects are independent: a history is linearizable if and only if its restriction to each object is (*locality*,
+//! Herlihy and Wing). So the operations are first partitioned by their keys. Failed operations are left out.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,19 @@ use crate::operation::{Op, Status};
 use crate::spec::Call;
 use crate::value::Value;
 
-/// Operations of one object in order of call, up to a moment.
+/// Operations of one object in order of call, up to a moment, the *cut*.
 ///
 /// Positions are the numbers `0..len()`; [`row`](Self::row) maps them to the history's rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Part<'a> {
     history: &'a History,
     rows: Cow<'a, [u32]>,
-    /// Later events do not exist.
+    /// Later events are ignored.
     cut: u64,
 }
 
 impl<'a> Part<'a> {
-    /// A part of these rows, which are ascending and belong to operations that did not fail.
+    /// A part of `rows`. They must ascend, and none may be a failed operation.
     pub(crate) fn new(history: &'a History, rows: impl Into<Cow<'a, [u32]>>) -> Self {
         let rows = rows.into();
         debug_assert!(rows.is_sorted());
@@ -36,14 +36,14 @@ impl<'a> Part<'a> {
         Part::new(history, rows)
     }
 
-    /// The prefix of events at `cut` or before: later calls are left out, and operations with a later return are
-    /// pending.
+    /// The prefix of events up to and including `cut`: operations called later are left out, and operations that
+    /// return later are pending.
     pub(crate) fn until(&self, cut: u64) -> Part<'_> {
         let called = self.rows.partition_point(|&row| self.history.call(row as usize) <= cut);
         Part { history: self.history, rows: Cow::Borrowed(&self.rows[..called]), cut }
     }
 
-    /// The prefix of these rows' events at `cut` or before.
+    /// The prefix of these rows' events up to and including `cut`.
     pub(crate) fn of_rows<'b>(&self, rows: &'b [u32], cut: u64) -> Part<'b>
     where
         'a: 'b,
@@ -60,7 +60,7 @@ impl<'a> Part<'a> {
         Part { history: self.history, rows: rows.into(), cut: self.cut }
     }
 
-    /// The moment up to which the part goes.
+    /// The moment at which the part ends.
     pub(crate) fn cut(&self) -> u64 {
         self.cut
     }
@@ -109,7 +109,7 @@ impl<'a> Part<'a> {
         self.history.call(self.rows[position] as usize)
     }
 
-    /// The time of the return, [`PENDING`] if it is unknown or still to come.
+    /// The time of the return, [`PENDING`] if it is unknown or after the cut.
     #[inline]
     pub(crate) fn ret(&self, position: usize) -> u64 {
         self.ret_of(self.rows[position] as usize)
@@ -121,7 +121,7 @@ impl<'a> Part<'a> {
         if ret > self.cut { PENDING } else { ret }
     }
 
-    /// The operation as a specification sees it.
+    /// The operation in the form that a specification gets.
     pub(crate) fn call_at(&self, position: usize) -> Call<'a> {
         self.call_of(self.rows[position])
     }

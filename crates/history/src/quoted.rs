@@ -1,8 +1,8 @@
-//! Texts as JSON has them.
+//! Texts in the notation of JSON.
 
 use std::fmt::{self, Write as _};
 
-/// A text in double quotes, with escapes where JSON demands them.
+/// A text in double quotes, with the escapes that JSON requires.
 pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Quoted<'_> {

@@ -9,9 +9,9 @@ use crate::spec::{Call, Object};
 
 /// Rows partitioned by their objects.
 pub(crate) struct Split {
-    /// Object after object, ascending within each.
+    /// The rows of the first object, ascending, then those of the second, and so on.
     rows: Vec<u32>,
-    /// The end of each object's rows.
+    /// The end of each object's range in `rows`.
     ends: Vec<usize>,
 }
 
@@ -70,9 +70,9 @@ impl Split {
 
 /// Merges the orders of disjoint parts into one order of all rows.
 ///
-/// An operation takes effect as early as its part's order permits: when it is called, or when its predecessor takes
-/// effect if that is later. That moment is before its return, so the order of these moments is a legal order of the
-/// whole.
+/// Each operation takes effect as early as its part's order permits: at its call, or when its predecessor takes
+/// effect, whichever is later. That moment is before the operation's return, so the order of these moments is a
+/// legal order of the whole.
 pub(crate) fn merge(history: &History, orders: Vec<Vec<u32>>) -> Vec<u32> {
     let mut orders = orders;
     if orders.len() <= 1 {

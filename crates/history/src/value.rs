@@ -1,8 +1,8 @@
 //! Values of operations: their inputs and outputs.
 //!
-//! A checker looks at a value a million times to ask one question: does it equal another one? So a [`Value`] is one
-//! word. The word holds an integer of 63 bits itself; any other value (null, a boolean, a text, a list, a larger
-//! integer) is stored once in the history's table, and the word is its number there.
+//! A checker compares values millions of times, and only for equality, so a [`Value`] is one word. An integer of 63
+//! bits is stored in the word itself. Any other value (null, a boolean, a text, a list, a larger integer) is stored
+//! once in the history's table, and the word is its index there.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use indexmap::{Equivalent, IndexSet};
 
 use crate::quoted::Quoted;
 
-/// A value in one word; within one history, equal words are equal values.
+/// A value in one word. Within one history, two values are equal if and only if their words are.
 ///
 /// `Ord` sorts integers numerically, and all other values in the order of their first appearance.
 ///
@@ -35,7 +35,7 @@ impl Value {
     pub const FALSE: Value = Value::entry(1);
     /// True.
     pub const TRUE: Value = Value::entry(2);
-    /// The empty text: the answer of a store of texts before the first write.
+    /// The empty text: the initial value of a store of texts.
     pub const EMPTY_TEXT: Value = Value::entry(3);
 
     /// The largest integer that fits into the word.
@@ -54,14 +54,14 @@ impl Value {
     /// An integer.
     ///
     /// # Panics
-    /// Outside [`INT_MIN`](Self::INT_MIN)`..=`[`INT_MAX`](Self::INT_MAX); [`Values::int`] takes any.
+    /// Outside [`INT_MIN`](Self::INT_MIN)`..=`[`INT_MAX`](Self::INT_MAX). [`Values::int`] accepts any integer.
     #[inline]
     pub const fn int(int: i64) -> Value {
         assert!(int >= Value::INT_MIN && int <= Value::INT_MAX, "the integer needs more than 63 bits: use Values::int");
         Value(int << 1)
     }
 
-    /// The integer, if the word holds one.
+    /// The integer, if it is stored in the word.
     #[inline]
     pub const fn as_int(self) -> Option<i64> {
         if self.0 & ODD == 0 { Some(self.0 >> 1) } else { None }
@@ -73,7 +73,7 @@ impl Value {
         self == Value::NULL
     }
 
-    /// The word: equal for equal values of one history, so good to hash and to index by.
+    /// The word. Equal values of one history have equal words, so the word can be hashed.
     #[inline]
     pub(crate) const fn bits(self) -> u64 {
         self.0.cast_unsigned()
@@ -174,7 +174,7 @@ impl Equivalent<Entry> for Datum<'_> {
     }
 }
 
-/// The values of a history that do not fit into a word, each once.
+/// The values of a history that do not fit into a word, each stored once.
 #[derive(Clone, Debug)]
 pub struct Values {
     entries: IndexSet<Entry>,
@@ -189,7 +189,7 @@ impl Default for Values {
 }
 
 impl Values {
-    /// A table with only the values that every history has.
+    /// A table of only those values that every history has.
     pub fn new() -> Self {
         Values::default()
     }
@@ -226,7 +226,7 @@ impl Values {
     pub(crate) fn absorb(&mut self, other: &Values) -> Translation {
         let known = Values::default().entries.len();
         let mut translation = Translation { known, entries: Vec::new() };
-        // A list comes after its values.
+        // Entries precede the lists that contain them, so one pass suffices.
         for entry in other.entries.iter().skip(known) {
             let here = match entry.datum() {
                 Datum::List(list) => {
@@ -264,7 +264,7 @@ impl Values {
         self.as_list(value)?.try_into().ok()
     }
 
-    /// Compares by meaning: null, booleans, integers by size, text by its bytes, lists by their values.
+    /// Compares by meaning: null, then booleans, integers by size, texts by their bytes, lists by their values.
     pub(crate) fn compare(&self, a: Value, b: Value) -> Ordering {
         match (a.as_int(), b.as_int()) {
             (Some(a), Some(b)) => a.cmp(&b),
@@ -285,13 +285,13 @@ impl Values {
         }
     }
 
-    /// Shows the value as JSON writes it.
+    /// Formats the value as JSON.
     pub fn show(&self, value: Value) -> impl fmt::Display + '_ {
         Shown { values: self, value }
     }
 }
 
-/// The translation of one table's values into another's.
+/// Translates the values of one table into those of another.
 #[cfg(feature = "formats")]
 pub(crate) struct Translation {
     /// The number of entries that are the same in every table.

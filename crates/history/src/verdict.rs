@@ -1,11 +1,11 @@
 //! Verdicts: a witness, a counter-example, or the progress up to a limit.
 
-/// The answer of a check.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The history satisfies the condition; the order shows it.
+    /// The history satisfies the condition: the witness is an order.
     Holds(Witness),
-    /// The history violates the condition; a few of its operations show it.
+    /// The history violates the condition: a few of its operations show it.
     Fails(Counterexample),
     /// The check hit a limit before it could decide.
     Unknown(Progress),
@@ -22,7 +22,7 @@ impl Verdict {
     }
 }
 
-/// An order in which the operations, one after the other, give their answers.
+/// An order in which the operations, executed one after the other, return their recorded answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Witness {
@@ -30,7 +30,7 @@ pub struct Witness {
     pub order: Vec<u32>,
 }
 
-/// Operations that have no order, whatever the others did.
+/// Operations that no order explains, whatever the other operations did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counterexample {
@@ -38,9 +38,9 @@ pub struct Counterexample {
     pub operations: Vec<u32>,
     /// The violation, in one sentence.
     pub reason: String,
-    /// The row, one of `operations`, that the reason is about; `None` if it is about several operations equally.
+    /// The row among `operations` that the reason is about; `None` if the reason is about several operations equally.
     pub subject: Option<u32>,
-    /// The state from which `operations` start, if it sums up the operations before them.
+    /// The state from which `operations` start, if it replaces the operations before them.
     pub start: Option<String>,
     /// The longest prefix of the history that satisfies the condition.
     pub prefix: Option<Prefix>,
@@ -54,7 +54,7 @@ pub struct Prefix {
     pub until: u64,
     /// The number of operations that had returned by then.
     pub operations: usize,
-    /// The row whose return is the first event without an explanation.
+    /// The row whose return is the first event that no order explains.
     pub culprit: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct Prefix {
 pub struct Progress {
     /// The limit.
     pub limit: Limit,
-    /// The number of operations whose returns were explained, in the best attempt.
+    /// The number of operations whose returns the best attempt explained.
     pub decided: usize,
     /// The number of operations to explain.
     pub total: usize,
@@ -79,6 +79,6 @@ pub enum Limit {
     Memory,
     /// [`Options::time`](crate::Options::time).
     Time,
-    /// More than 65 536 operations at once: the maximum width of the general search.
+    /// More than 65 536 operations are open at once, which is the limit of the general search.
     Concurrency,
 }

@@ -1,9 +1,10 @@
-//! Decides every key, and ends with the first failure found.
+//! Decides every key, and stops at the first failure found.
 //!
-//! A procedure for unambiguous histories decides a key at once. Objects that it leaves open go to the general search,
-//! one at a time, and one hard object must not keep the others from an answer. So each object has a short turn first.
-//! Then the remaining objects take turns that grow by a constant factor. Each turn starts over, which costs a seventh
-//! more steps than one long search, but no memory between the turns.
+//! For an unambiguous history, a procedure decides a key at once. Objects that no procedure decides go to the general
+//! search, one at a time. So that one hard object does not block the others, the search of each object is first
+//! limited to a short turn. The objects still undecided then get further turns, each longer by a constant factor.
+//! Every turn searches from the start. This costs a seventh more steps than one long search, but needs no memory
+//! between turns.
 
 use std::collections::VecDeque;
 
@@ -20,28 +21,28 @@ use crate::verdict::{Limit, Progress, Verdict, Witness};
 /// The steps of an object's first turn.
 const FIRST_TURN: u64 = 1 << 12;
 
-/// The factor by which each turn is longer than the previous one.
+/// The length of each turn relative to the previous turn.
 const GROWTH: u64 = 8;
 
-/// Operations that have no order, and the proof.
+/// Operations that have no legal order, and the proof.
 pub(super) struct Found {
-    /// The number of their key.
+    /// The number of the operations' key.
     pub(super) key: usize,
-    /// Their rows; for a procedure, all rows of the key.
+    /// The operations' rows; if a procedure found the failure, all rows of the key.
     pub(super) rows: Vec<u32>,
-    /// The moment up to which they were considered.
+    /// The cut at which the operations were examined.
     pub(super) cut: u64,
     pub(super) proof: Proof,
 }
 
-/// The proof that operations have no order.
+/// The proof that operations have no legal order.
 pub(super) enum Proof {
     /// The general search tried all orders. No order passes the return of the row `culprit`, which is `None` if the
-    /// search cannot tell the row.
+    /// search does not know the row.
     Search { culprit: Option<u32> },
     /// A procedure found a violation.
     Procedure(Violation),
-    /// The accepted operations of a bounded container violate the container without the bound, too.
+    /// A procedure found a violation among the accepted operations of a bounded container, without the bound.
     WithoutBound(Violation),
 }
 
@@ -53,13 +54,13 @@ struct Open {
     passed: usize,
 }
 
-/// Keys on their way to a verdict.
+/// The state of a check: the keys decided so far, and the undecided objects.
 pub(super) struct Deciding<'a, 'h> {
     whole: &'a Part<'h>,
     subject: Subject<'a>,
     keys: &'a Split,
     budget: Budget,
-    /// Later events are not considered.
+    /// Later events are ignored.
     cut: u64,
     next_key: usize,
     open: VecDeque<Open>,
@@ -85,7 +86,7 @@ impl<'a, 'h> Deciding<'a, 'h> {
         }
     }
 
-    /// From now on, looks only for failures before `time`.
+    /// From now on, only failures before `time` count.
     pub(super) fn only_before(&mut self, time: u64, budget: Budget) {
         self.cut = time.saturating_sub(1);
         self.budget = budget;
@@ -107,7 +108,7 @@ impl<'a, 'h> Deciding<'a, 'h> {
         }
     }
 
-    /// Continues until a failure is found, or no key is left to decide.
+    /// Continues until a failure is found or all keys are decided.
     pub(super) fn next_failure(&mut self) -> Option<Found> {
         let found = loop {
             if self.next_key == self.keys.len() {
@@ -124,7 +125,7 @@ impl<'a, 'h> Deciding<'a, 'h> {
         found
     }
 
-    /// Decides the key, or leaves its hard objects open.
+    /// Decides the key, except for hard objects, which it adds to the open ones.
     fn key(&mut self, key: usize) -> Option<Found> {
         let part = self.whole.of_rows(self.keys.rows(key), self.cut);
         let (proof, rows) = match self.procedure(&part) {
@@ -142,7 +143,7 @@ impl<'a, 'h> Deciding<'a, 'h> {
         Some(Found { key, rows, cut: self.cut, proof })
     }
 
-    /// The first turn of each object of a key.
+    /// Runs the first turn of each object of a key.
     fn objects(&mut self, part: &Part<'_>, key: usize, spec: &dyn DynSpec) -> Option<Found> {
         let split = match Split::new(part, |call| spec.object(call), &mut self.budget) {
             Ok(split) => split,
@@ -159,7 +160,7 @@ impl<'a, 'h> Deciding<'a, 'h> {
         found
     }
 
-    /// The answer of a procedure, if one applies.
+    /// The decision of a procedure, if one applies.
     fn procedure(&self, part: &Part<'_>) -> Option<Result<Decided, Exhausted>> {
         let model = self.subject.model()?;
         if let Some(decision) = monitor::try_decide(part, model, &mut self.budget.lend()) {
@@ -175,13 +176,13 @@ impl<'a, 'h> Deciding<'a, 'h> {
         }
     }
 
-    /// Lets the open objects take turns.
+    /// Searches the open objects in turns.
     fn take_turns(&mut self) -> Option<Found> {
         let mut ticks = FIRST_TURN;
         while !self.open.is_empty() {
             ticks = ticks.saturating_mul(GROWTH);
             for _ in 0..self.open.len() {
-                // A single object need not yield to another.
+                // A single object has no other to wait for it, so its turn is unlimited.
                 let ticks = if self.open.len() == 1 { u64::MAX } else { ticks };
                 let open = self.open.pop_front()?;
                 let part = self.whole.of_rows(self.keys.rows(open.key), self.cut);
@@ -230,14 +231,14 @@ impl<'a, 'h> Deciding<'a, 'h> {
     }
 }
 
-/// A procedure's answer.
+/// A procedure's decision.
 enum Decided {
     Holds(Vec<u32>),
     Fails(Proof),
 }
 
-/// The accepted operations of a bounded container, and the container without the bound. A violation without the bound
-/// is also one with it.
+/// The accepted operations of a bounded container, and its model without the bound. If these operations violate the
+/// unbounded model, all operations violate the bounded one.
 pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>, Model)> {
     let (insert, _) = monitor::operations(model.kind).filter(|_| model.capacity.is_some())?;
     let refused = |p: usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);
@@ -245,7 +246,7 @@ pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>,
     Some((accepted, Model { capacity: None, ..*model }))
 }
 
-/// The number of operations of the part that returned.
+/// The number of the part's operations that returned.
 pub(super) fn returned(part: &Part<'_>) -> usize {
     (0..part.len()).filter(|&p| part.output(p).is_some()).count()
 }

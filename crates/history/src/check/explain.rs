@@ -13,12 +13,12 @@ use crate::spec::{DynSpec, Subject, with_spec};
 use crate::split::Split;
 use crate::verdict::{Counterexample, Prefix};
 
-/// The maximum number of operations for which a failure that a procedure found without the bound is searched again
-/// within the bound. If that finds no small failure, the earliest return is located as in any other failure.
+/// A failure that a procedure found without the bound is searched again within the bound, if there are at most this
+/// many operations. If that search finds no failure, the failure without the bound is located instead.
 const MAX_SEARCHED: usize = 10_000;
 
-/// An explanation under way. Half of its time goes to finding the earliest failure, and the rest to showing it by few
-/// operations.
+/// An explanation in progress. Half of its time is for finding the earliest failure, and half for reducing that
+/// failure to few operations.
 pub(super) struct Explaining<'a, 'h> {
     pub(super) whole: &'a Part<'h>,
     pub(super) subject: Subject<'a>,
@@ -41,7 +41,8 @@ impl Explaining<'_, '_> {
     pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
-        // A failure whose time may be earlier than the one located may precede even the failures found after it.
+        // If the true time of this failure may be earlier than the located time, the failure may precede even
+        // failures found later.
         let mut is_first = failure.first;
         let others = self.budget.lend_share(2);
         loop {
@@ -65,7 +66,7 @@ impl Explaining<'_, '_> {
         (self.whole.of_rows(&found.rows, found.cut), self.whole.of_rows(self.keys.rows(found.key), found.cut))
     }
 
-    /// The first time at which the failure shows.
+    /// The failure at the earliest time at which the part fails.
     fn locate(&self, found: &Found, budget: &Budget) -> Failure {
         let (part, key) = self.parts(found);
         match (&found.proof, self.subject.model()) {
@@ -77,7 +78,7 @@ impl Explaining<'_, '_> {
                 searched.unwrap_or_else(|| {
                     let (accepted, unbounded) = without_bound(&part, model).expect("the proof is without the bound");
                     let failure = earliest(&part.with_rows(accepted), violation, &unbounded, budget);
-                    // An order of the operations before it is not necessarily an order within the bound.
+                    // The operations before this failure may violate the bound, so it is not certainly the first.
                     Failure { first: false, ..failure }
                 })
             }
@@ -101,7 +102,7 @@ impl Explaining<'_, '_> {
         }
     }
 
-    /// Reduces a procedure's failure to one that can be taken in at a glance, if there is one.
+    /// Reduces a procedure's failure until it is readable at a glance, if possible.
     fn in_view(&self, part: &Part<'_>, model: &Model, failure: Failure) -> Failure {
         if !explain::is_large(&failure) {
             return failure;
@@ -113,19 +114,19 @@ impl Explaining<'_, '_> {
         if !explain::is_large(&failure) {
             return failure;
         }
-        // For the specification, too, an outcome unknown at that time is pending.
+        // The specification, too, gets outcomes unknown at that time as pending.
         let shown = shown.until(failure.time);
         with_spec(model, &shown, |spec| explain::latest(&shown, failure, spec, budget))
     }
 }
 
-/// The earliest failure of the model by its procedure, which found the violation.
+/// The earliest failure according to the model's procedure, which found the violation.
 fn earliest(part: &Part<'_>, violation: &Violation, model: &Model, budget: &Budget) -> Failure {
     let decide = |part: &Part<'_>, budget: &mut Budget| monitor::try_decide(part, model, budget);
     explain::earliest(part, violation.clone(), monitor::operations(model.kind), decide, budget)
 }
 
-/// The longest prefix in order, if the event at `time` is the first that is not.
+/// The longest legal prefix, given that the event at `time` is the first that makes the history illegal.
 fn prefix(history: &History, time: u64, culprit: u32) -> Prefix {
     let rows = 0..history.len();
     let events = rows.clone().flat_map(|row| [history.call(row), history.ret(row)]);
@@ -134,7 +135,7 @@ fn prefix(history: &History, time: u64, culprit: u32) -> Prefix {
     Prefix { until, operations, culprit }
 }
 
-/// The failure that the general search finds within the bound, if it finds one soon.
+/// The failure that the general search finds within the bound, if it finds one in the given time.
 fn within_bound(part: &Part<'_>, spec: &dyn DynSpec, budget: &Budget) -> Option<Failure> {
     let mut searching = budget.lend_share(2);
     let Ok(Outcome::Fails { culprit }) = search::decide(part, spec, &mut searching, &mut Reach::default()) else {

@@ -1,12 +1,12 @@
-//! Finds the time at which a history that a procedure refused first fails.
+//! Finds the time at which a history first fails, given that a procedure found it illegal.
 //!
-//! The procedure's proof does not show that time. A different failure may have been complete long before. And a
-//! complete violation may still have an order: a pending removal may have taken the value that is in the way, until it
-//! answers that it took another.
+//! The procedure's proof does not show this time, for two reasons. A different failure may be complete long before. And
+//! the history may still be legal when all operations of the proof have returned: until a pending removal answers that
+//! it took another value, it may have taken the value that causes the violation.
 //!
-//! So two times are known: everything before the first is in order, and by the second the history fails. The history is
-//! decided up to times in between, until no return is left there. For a container, a few operations suggest the time,
-//! and one look right before it usually suffices.
+//! So the search narrows an interval between two times: the history before the first is legal, and by the second it
+//! fails. The procedure decides prefixes that end in between, until the interval contains no return. For a container, a
+//! few operations usually suggest the right time, and one decision of the prefix right before it confirms it.
 
 use std::ops::Range;
 
@@ -20,25 +20,26 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// The number of attempts right before the last failure, before bisection takes over. A fault usually shows in several
-/// values at once, and each such attempt skips half of the remaining ones; bisection would take twenty passes through
-/// the whole history.
+/// The maximum number of attempts right before the latest known failure; after them, the interval is bisected. A fault
+/// usually affects several values, and such an attempt skips on average half of those that remain. Bisection takes some
+/// twenty passes over the whole history.
 const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 
-/// The maximum number of consecutive failures that are found by a few operations only.
+/// The maximum number of consecutive failures found by deciding a few operations only.
 const STEPS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// The number of latest operations that are decided together with the suspects: with their neighbours present, pending
-/// operations can excuse less.
+/// The number of latest operations that are decided together with the suspects. The more operations are present, the
+/// fewer values can a pending removal have taken.
 const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 
-/// The maximum number of further answers that may turn a complete violation into a failure.
+/// The maximum number of later answers tried, when all operations of a violation have returned and the history is still
+/// legal.
 const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// The failure at the earliest time. `violation` is the finding of `decide` in `part`.
+/// The failure at the earliest time. `violation` is what `decide` found in `part`.
 ///
-/// `container` gives the operations that insert and remove the values of a container. Such a history stays in order if
-/// all operations of a value are left out. So a few failing operations show that the whole fails.
+/// For a container, `container` has the operations that insert and remove values. A legal history of a container
+/// remains legal when all operations of a value are removed, so a few failing operations prove that the whole fails.
 pub(crate) fn earliest(
     part: &Part<'_>,
     violation: Violation,
@@ -59,14 +60,14 @@ struct Search<'a, D> {
     budget: &'a Budget,
 }
 
-/// The knowledge about the time at which the part first fails.
+/// What is known about the time at which the part first fails.
 struct Known {
     in_order_before: u64,
     /// A return by which the part certainly fails.
     fails_by: u64,
     /// The row of that return.
     culprit: u32,
-    /// The violation by that time.
+    /// The violation in the prefix that ends at `fails_by`.
     violation: Violation,
     /// The operations of all violations so far, ascending.
     suspects: Vec<u32>,
@@ -108,7 +109,8 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             let until = if by_few {
                 last
             } else if complete < between.start {
-                // The complete operations are in order, but fail once further operations have answered, which is soon.
+                // The prefix with all operations of the violation is legal. It fails when more operations have
+                // answered, usually soon: try twice as many answers each time.
                 answers *= 2;
                 self.nth_return(&between, answers / 2)
             } else if complete < between.end {
@@ -131,7 +133,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         }
     }
 
-    /// The `n`-th smallest of the returns in the range, or the last if there are fewer; at least one exists.
+    /// The `n`-th return in the range, or the last if there are fewer. The range must contain a return.
     fn nth_return(&self, between: &Range<u64>, n: usize) -> u64 {
         let returns = (0..self.part.len()).map(|p| self.part.ret(p));
         let mut returns: Vec<u64> = returns.filter(|ret| between.contains(ret)).collect();
@@ -139,8 +141,9 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         *returns.select_nth_unstable(last.min(n - 1)).1
     }
 
-    /// A time before the failure at which the suspects and the latest operations fail by themselves, with their
-    /// violation. Looks at the time when the violation is complete, and at each of the next answers.
+    /// A time before the known failure at which the suspects and the latest operations alone fail, with their
+    /// violation. Tries the time `complete`, when all operations of the violation have returned, and the times of the
+    /// next answers.
     fn few_fail_soon(&self, known: &Known, complete: u64) -> Option<(u64, Violation)> {
         let (insert, remove) = self.container?;
         let before = self.part.until(known.fails_by - 1);
@@ -156,8 +159,8 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         let at = before.until(from);
         let start = at.call(at.len().checked_sub(1)?.saturating_sub(LATEST));
         let soon = before.until(*answers.last().expect("there is one"));
-        // Every operation pending at one of the looks returns after the start, and is included. Of each value all
-        // operations are included, or none.
+        // Every operation pending at one of the tried times returns after the start, so it is included. For each value,
+        // all operations are included or none.
         let value = |p: usize| match soon.op(p) {
             op if op == insert => Some(soon.input(p)),
             op if op == remove => soon.output(p).filter(|value| !value.is_null()),
@@ -172,11 +175,11 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         latest.dedup();
         let latest = soon.with_rows(latest);
         let fails_by = |ret: u64| match (self.decide)(&latest.until(ret), &mut self.budget.lend()) {
-            // That these operations are in order says nothing about the others.
+            // `in_order_before` applies to these operations only, not to the whole.
             Some(Ok(Decision::Fails(violation))) => Some((ret, Violation { in_order_before: 0, ..violation })),
             _ => None,
         };
-        // A failure by one answer is a failure by each later one.
+        // If the operations fail by one answer, they fail by every later answer.
         let (mut holds, mut fails) = (0, answers.len() - 1);
         let mut found = fails_by(answers[fails])?;
         while holds < fails {
@@ -202,8 +205,8 @@ mod tests {
         Violation { operations: vec![operation as u32], reason: String::new(), subject: None, in_order_before }
     }
 
-    /// The failure found, and the number of attempts, for a history that fails at each return from `first` on; the
-    /// procedure reports the violation that `told` makes of the last returned operation.
+    /// The failure found and the number of attempts, for a history that fails at each return from `first` on. `told`
+    /// makes the violation that the procedure reports from the operation that returned last.
     fn found(first: u64, told: impl Fn(u64) -> Violation) -> (Failure, usize) {
         let history = at_once();
         let looks = Cell::new(0);
@@ -225,7 +228,8 @@ mod tests {
                 let of = |failure: Failure| (failure.time, failure.culprit, failure.first);
                 let expected = (RETURNS + first, first as u32, true);
                 assert_eq!(of(found(first, |last| violation(told.min(last), 0)).0), expected, "it reports {told}");
-                // This violation leads to no earlier one soon.
+                // The violation names the operation that returned last, so each attempt finds one only slightly
+                // earlier.
                 assert_eq!(of(found(first, |last| violation(last, 0)).0), expected, "it reports the last");
             }
         }

@@ -1,26 +1,27 @@
-//! A stream in blocks of whole lines, processed by several cores and taken in order.
+//! A stream in blocks of whole lines, which several threads process while the results are consumed in order.
 //!
-//! The workers get the blocks in turn, a few ahead of the taker, so the memory does not depend on the length of the
-//! stream. The price is that an error is reported only when its block is full and is taken.
+//! The workers get the blocks in turn, at most a few ahead of the consumer, so the memory does not depend on the
+//! length of the stream. The cost is that an error is reported only when its block is full and its result is
+//! consumed.
 
 use std::io::{self, BufRead, Read};
 use std::iter;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// The size of a block, to which the rest of its last line is added: large enough that the cost of passing it on is
-/// negligible.
+/// The size of a block, without the remainder of its last line. The cost of passing a block of this size to a
+/// worker is negligible.
 const BLOCK: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
-/// The maximum number of blocks that wait at a worker, and of its results.
+/// The capacity of each worker's two channels: one for blocks, one for results.
 const AHEAD: usize = 2;
 
-/// The maximum number of workers: more of them would only wait for the reader.
+/// The maximum number of workers. More workers would only wait for input.
 const MAX_WORKERS: usize = 8;
 
-/// Does the work on each block, and passes the results in order to `take`, until that returns an error.
+/// Applies `work` to each block, and passes the results in order to `take`, until `take` returns an error.
 ///
-/// The last block ends where the stream ends or fails; the second half of the result is that failure.
+/// The last block ends where the stream ends or fails. The inner result is the failure of the stream.
 ///
 /// # Errors
 /// Those of `take`.
@@ -42,7 +43,7 @@ pub(super) fn in_order<T: Send, E>(
             let works = move || to_do.into_iter().map(work).try_for_each(|result| done.send(result));
             thread::Builder::new().spawn_scoped(scope, works).ok().map(|_| Worker { blocks, results })
         };
-        // As many as the system permits.
+        // If the system refuses a thread, fewer workers suffice.
         let workers: Vec<Worker<T>> = (0..cores.min(MAX_WORKERS)).map_while(spawn).collect();
         let mut blocks = iter::once(first).chain(&mut blocks);
         if workers.is_empty() {
@@ -74,7 +75,7 @@ impl<T> Worker<T> {
     }
 }
 
-/// The blocks of a stream. A line that a failure cuts short is dropped.
+/// The blocks of a stream. If reading fails, the incomplete last line is dropped.
 struct Blocks<R> {
     input: R,
     ended: io::Result<()>,
@@ -87,7 +88,7 @@ impl<R: BufRead> Iterator for Blocks<R> {
         if self.ended.is_err() {
             return None;
         }
-        // Space for the usual remainder of the last line.
+        // The extra sixteenth is for the remainder of the last line.
         let mut block = Vec::with_capacity(BLOCK as usize + BLOCK as usize / 16);
         self.ended = self.input.by_ref().take(BLOCK).read_to_end(&mut block).and_then(|read| {
             if read as u64 == BLOCK && !block.ends_with(b"\n") {
@@ -122,7 +123,7 @@ mod tests {
     #[test]
     fn every_line_comes_once_and_in_order() {
         let long = [lines(2 * BLOCK), vec![b'x'; 3 * BLOCK as usize], lines(BLOCK)].concat();
-        // Blocks that end exactly where a line ends.
+        // Lines of sixteen bytes: each block ends exactly where a line ends.
         let even = "a line of 16 by\n".repeat(3 * BLOCK as usize / 16).into_bytes();
         let texts = [0, 1, 100, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 40 * BLOCK + 77].map(lines);
         for text in texts.into_iter().chain([long, even]) {

@@ -21,7 +21,7 @@ pub(super) enum Form {
     Tagged(String, Box<Form>),
 }
 
-/// The reason why no form could be read.
+/// The reason why reading a form failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum EdnError {
     /// The text ends within the form.
@@ -37,7 +37,7 @@ impl Form {
         fields.iter().find(|(key, _)| matches!(key, Form::Keyword(keyword) if keyword == name)).map(|(_, value)| value)
     }
 
-    /// The form as an operation's value. Keywords keep their colon, which tells them from texts.
+    /// Converts the form to an operation's value. A keyword keeps its colon, which distinguishes it from a text.
     pub(super) fn value(&self, values: &mut Values) -> Result<Value, String> {
         Ok(match self {
             Form::Nil => Value::NULL,
@@ -61,7 +61,8 @@ pub(super) struct Reader<'a> {
     rest: &'a str,
 }
 
-/// The maximum nesting depth: no history needs more, and the parser's stack grows with its input's depth.
+/// The maximum nesting depth. The parser is recursive, so the depth needs a limit; no history needs more than
+/// this.
 const MAX_DEPTH: usize = 100;
 
 impl<'a> Reader<'a> {
@@ -192,7 +193,7 @@ fn atom(word: &str) -> Form {
         "nil" => Form::Nil,
         "true" => Form::Bool(true),
         "false" => Form::Bool(false),
-        // Clojure marks integers of any size with an N.
+        // Clojure appends an `N` to integers of arbitrary size.
         _ => word.trim_end_matches('N').parse().map_or_else(|_| Form::Other(word.to_owned()), Form::Int),
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of files, with their lines.
+//! Errors in files, with line numbers.
 
 use std::io;
 
@@ -7,24 +7,24 @@ use thiserror::Error;
 use crate::builder::Contradiction;
 use crate::spec::Misuse;
 
-/// A name that no format has.
+/// No format has the given name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no format `{0}`; there are json, jepsen, jepsen-independent, etcd")]
 pub struct UnknownFormat(pub String);
 
-/// A file that is not a history.
+/// A file that could not be read as a history.
 #[derive(Debug, Error)]
 #[error("line {line}: {problem}")]
 #[non_exhaustive]
 pub struct FormatError {
     /// The line, from 1.
     pub line: u64,
-    /// The problem of that line.
+    /// The problem in this line.
     #[source]
     pub problem: Problem,
 }
 
-/// The problem of a line.
+/// The problem in a line.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -37,7 +37,7 @@ pub enum Problem {
     /// The operation contradicts itself or others.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
-    /// The process called again before its operation returned.
+    /// The process called an operation before its previous one returned.
     #[error(
         "process {process} called an operation while the one of line {earlier} had not returned; a process that gives \
          up waiting must go on under another number"
@@ -45,16 +45,16 @@ pub enum Problem {
     TwoAtOnce {
         /// The process.
         process: u32,
-        /// The line of its first operation's call.
+        /// The line of the first operation's call.
         earlier: u64,
     },
-    /// An operation returned that was never called.
+    /// A process returned from an operation that it had not called.
     #[error("process {process} returned from an operation that it had not called")]
     ReturnWithoutCall {
         /// The process.
         process: u32,
     },
-    /// A process returned from another operation than it had called.
+    /// A process returned from an operation other than the one that it had called.
     #[error("process {process} returned from `{returned}`, but had called `{called}` on line {earlier}")]
     ReturnFromAnother {
         /// The process.
@@ -72,7 +72,7 @@ pub enum Problem {
 }
 
 impl FormatError {
-    /// The same error in a text that has this many lines and operations before it.
+    /// The same error, for a text that follows `lines` lines with `operations` operations.
     pub(super) fn after(self, lines: u64, operations: usize) -> Self {
         let problem = match self.problem {
             Problem::Contradiction(contradiction) => Problem::Contradiction(contradiction.after(operations)),

@@ -1,7 +1,7 @@
 //! The log of Jepsen's etcd test: `INFO  jepsen.util - 0 :invoke :cas [4 1]`, with tabs or spaces between the fields.
 //!
-//! A compare-and-set reported as failed found another value and returned `false`. Any other operation reported as
-//! failed had no effect. Lines without `jepsen.util` are other messages.
+//! A compare-and-set reported as failed found a value other than expected, and returned `false`. Any other operation
+//! reported as failed had no effect. Lines without `jepsen.util` are other messages, and are skipped.
 
 use std::io::BufRead;
 
@@ -36,7 +36,8 @@ pub(super) fn read(input: impl BufRead, kind: Option<Kind>) -> Result<History, F
 }
 
 fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> {
-    // Tabs or spaces separate the fields; the type is the first that begins with a colon, the value the rest.
+    // Tabs or spaces separate the fields. The type is the first field that begins with a colon, and everything after
+    // the operation's name is the value.
     let type_at =
         text.match_indices(':').find(|(at, _)| text[..*at].ends_with([' ', '\t'])).map_or(text.len(), |(at, _)| at);
     let (head, fields) = text.split_at(type_at);

@@ -1,4 +1,4 @@
-//! Calls and returns by process, paired to operations. The number of an event is its time.
+//! Pairs calls and returns by process into operations. The number of an event is its time.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(super) enum Event {
     Return(Status),
 }
 
-/// Operations that were called, by process, and the history of those that returned.
+/// The open operation of each process, and the history of the operations that returned.
 pub(super) struct Events {
     builder: Builder,
     kind: Option<Kind>,
@@ -39,7 +39,7 @@ impl Events {
         &mut self.builder
     }
 
-    /// Takes the process's next event. `operation` has the input of a call, or the output of a return.
+    /// Adds the process's next event. `operation` has the input of a call or the output of a return.
     pub(super) fn event(&mut self, event: Event, operation: Operation, line: u64) -> Result<(), FormatError> {
         self.time += 1;
         match event {
@@ -54,7 +54,7 @@ impl Events {
         if let Some((_, earlier)) = self.open.get(&process) {
             return Err(Problem::TwoAtOnce { process, earlier: *earlier });
         }
-        // Some logs have the answer at the call already, and repeat it at the return.
+        // Some logs write the answer at the call already, and again at the return.
         let answered = self.kind.is_some_and(|kind| takes_nothing(kind, operation.op));
         let input = if answered { Value::NULL } else { operation.input };
         self.open.insert(process, (Operation { call: self.time, input, output: Value::NULL, ..operation }, line));
@@ -80,7 +80,7 @@ impl Events {
         Ok(self.builder.push(operation)?)
     }
 
-    /// Makes the history, in which operations without a return are pending.
+    /// Builds the history; operations without a return are pending.
     pub(super) fn finish(mut self, line: u64) -> Result<History, FormatError> {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
         open.sort_by_key(|(operation, _)| operation.call);
@@ -91,8 +91,8 @@ impl Events {
     }
 }
 
-/// The answer of an operation, by the convention that the return of an operation whose only answer is success repeats
-/// the input.
+/// The answer of an operation. By convention, if an operation has no answer but success, its return repeats the
+/// input.
 fn output(called: &Operation, value: Value) -> Value {
     match called.op {
         Op::CAS if value == called.input => Value::TRUE,

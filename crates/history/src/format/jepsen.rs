@@ -2,9 +2,10 @@
 //!
 //! `{:process 0, :type :invoke, :f :cas, :value [1 2], :time 3, :index 0}`: `:invoke` is a call, `:ok` a return,
 //! `:fail` an operation that certainly had no effect, `:info` one whose outcome is unknown. The values of Jepsen's
-//! independent keys (`#jepsen.independent.Tuple [key value]`) are taken apart; where keys are printed as plain vectors,
-//! `[key value]`, only the user can tell that they are keys, and says so by the name of the format. Events of processes
-//! without a number (`:nemesis`) are left out.
+//! independent keys (`#jepsen.independent.Tuple [key value]`) are split into key and value. Some logs print these
+//! tuples as plain vectors `[key value]`, which look like any other vector; the user then selects the format
+//! [`JepsenIndependent`](super::Format::JepsenIndependent). Events of processes without a number (`:nemesis`) are left
+//! out.
 //!
 //! The logs of porcupine's key-value tests have this form, with a field `:key` and the operations `:get`, `:put` and
 //! `:append`. Knossos writes the answer of a read at its call, too: `:type :invoke, :f :read, :value 4`.
@@ -20,13 +21,13 @@ use crate::model::Kind;
 use crate::operation::{Operation, Status};
 use crate::value::Value;
 
-/// The maximum length of a form, because with each further line the parser begins it again.
+/// The maximum length of a form. It needs a limit because the parser starts the form again with each further line.
 const MAX_FORM: usize = 1 << 16;
 
 /// The notation of independent objects' keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// By a tag or a field, if there are any.
+    /// A tag or a field marks the key, if there is one.
     Tagged,
     /// Every value is a vector of the key and the value.
     InPairs,
@@ -35,9 +36,9 @@ pub(super) enum Keys {
 pub(super) fn read(input: impl BufRead, kind: Option<Kind>, keys: Keys) -> Result<History, FormatError> {
     let mut lines = Lines::new(input);
     let mut events = Events::new(kind);
-    // Forms that have begun and not ended, and the line on which they began.
+    // The text of forms that have begun and not ended, and the line on which the text begins.
     let mut begun = (String::new(), 1);
-    // Whether the events are in one vector: known from the first bracket on.
+    // Whether the events are in one vector. The first bracket decides this.
     let mut vector = Vector::NotSeen;
     let mut last = 1;
     while let Some((line, bytes)) = lines.next()? {
@@ -84,7 +85,7 @@ impl From<String> for Stop {
     }
 }
 
-/// Takes the complete forms of the text, and returns the number of bytes left over.
+/// Consumes the complete forms of the text, and returns the number of remaining bytes.
 fn forms(
     text: &str,
     vector: &mut Vector,
@@ -120,7 +121,7 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         Form::Int(process) => {
             u32::try_from(*process).map_err(|_| syntax(format!("process {process} is out of range")))?
         }
-        // The nemesis and other helpers.
+        // The nemesis, or another process without a number.
         _ => return Ok(()),
     };
     let Form::Keyword(kind) = field("type")? else { return Err(syntax(":type is not a keyword".into())) };
@@ -136,7 +137,7 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         Form::List(pair) if pair.len() == 2 => Ok((Some(pair[0].clone()), pair[1].clone())),
         _ => Err(syntax("the value of an independent object must be a vector of the key and the value".into())),
     };
-    // The value at the end of an unsuccessful call is its error.
+    // At an unsuccessful return, the value is an error message.
     let read = !matches!(kind, Event::Return(Status::Fail | Status::Info));
     let (key, value) = match (form.field("key"), form.field("value").unwrap_or(&Form::Nil)) {
         (None, Form::Tagged(tag, tuple)) if tag == "jepsen.independent.Tuple" => pair(tuple)?,

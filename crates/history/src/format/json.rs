@@ -80,14 +80,14 @@ impl Block {
     }
 }
 
-/// The maximum difference between the processes' clocks: a line of its own.
+/// A line with the maximum difference between the processes' clocks.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Skew {
     skew: u64,
 }
 
-/// The beginning of such a line.
+/// The beginning of a line with the skew.
 const SKEW: &[u8] = b"{\"skew\"";
 
 fn parse(bytes: &[u8], builder: &mut Builder) -> Result<Operation, serde_json::Error> {
@@ -97,7 +97,7 @@ fn parse(bytes: &[u8], builder: &mut Builder) -> Result<Operation, serde_json::E
     Ok(operation)
 }
 
-/// The parser counts lines, too, and has seen one.
+/// The parser got one line, so its message ends with "at line 1", which is removed.
 fn syntax(error: &serde_json::Error) -> Problem {
     let message = error.to_string();
     let message = message.split(" at line 1").next().unwrap_or_default();
@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
     }
 }
 
-/// A seed that takes a text.
+/// A seed that deserializes a text.
 macro_rules! text_seed {
     ($seed:ty => $output:ty, $expecting:literal, |$self:ident, $text:ident| $take:expr) => {
         impl<'de> DeserializeSeed<'de> for $seed {
@@ -199,7 +199,7 @@ macro_rules! text_seed {
     };
 }
 
-/// The number of a field.
+/// The seed of a field's name: its index in [`FIELDS`].
 struct Name;
 
 text_seed!(Name => usize, "the name of a field", |self, text| {
@@ -272,7 +272,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 }
 
-/// Writes the history as JSON lines, which [`read`](super::read) reads back.
+/// Writes the history as JSON lines, which [`read`](super::read) can read.
 ///
 /// # Errors
 /// The writer's.
@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    /// Many lines of every kind: blank ones, keys that begin late, custom names and values, more than one of each.
+    /// Many lines of every kind: blank lines, keys only in later lines, and several custom names and values.
     fn lines() -> Vec<String> {
         let line = |n: usize| {
             let (call, ret) = (10 * n, 10 * n + 5);

@@ -16,7 +16,7 @@ impl<R: BufRead> Lines<R> {
         Lines { input, buffer: Vec::new(), line: 0 }
     }
 
-    /// The next line without its end and without surrounding blanks; `None` at the end.
+    /// The next line, trimmed; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, FormatError> {
         self.buffer.clear();
         self.line += 1;
@@ -33,7 +33,7 @@ pub(super) fn text(line: u64, bytes: &[u8]) -> Result<&str, FormatError> {
     std::str::from_utf8(bytes).map_err(|error| Problem::Syntax(format!("not UTF-8: {error}")).at(line))
 }
 
-/// The line of each operation: one more than that of its predecessor, except where noted.
+/// The line of each operation: the line after the previous operation's, unless `jumps` has another.
 #[derive(Default)]
 pub(super) struct LineTable {
     /// The number and the line of each operation that is not on the line after its predecessor's.

@@ -1,4 +1,4 @@
-//! Histories in files: JSON lines, Jepsen's EDN, and the text logs of Jepsen's etcd test that porcupine ships.
+//! Histories in files: JSON lines, Jepsen's EDN, and the text logs of Jepsen's etcd test that are part of porcupine.
 //!
 //! JSON lines have an operation per line:
 //!
@@ -15,16 +15,16 @@
 //! | `key` | the object, in a history of several |
 //! | `status` | `"ok"`; `"fail"`: certainly without effect; `"info"`: outcome unknown |
 //!
-//! An `out` other than null, and the status `"ok"`, belong to an operation that has returned: without `return` they are
-//! refused.
+//! Only an operation that has returned can have an `out` other than null or the status `"ok"`. Without `return`, both
+//! are errors.
 //!
-//! A line `{"skew":52}` says that the clocks of the processes differ by at most that much, in the unit of the times: an
-//! operation that returned less than that before another was called may have come after it. A recording has such a
-//! line; of several the largest counts.
+//! A line `{"skew":52}` says that the clocks of the processes differ by at most 52, in the unit of the times. If an
+//! operation returned less than 52 before another was called, either of the two may have come first. A recording has
+//! such a line; if there are several, the largest number counts.
 //!
-//! The other formats have an event per line, and the events' order is their time. Files are read as a stream, and only
-//! the history is kept. Several cores parse long files of JSON lines, a block of lines each, so in a pipe that stays
-//! open, an error is reported a block or two later.
+//! The other formats have an event per line, and an event's time is its position. Files are read as a stream, and only
+//! the history is stored. Several threads parse a long file of JSON lines in blocks, so an error in a pipe that stays
+//! open may be reported a block or two late.
 
 mod blocks;
 mod edn;
@@ -50,11 +50,11 @@ use crate::model::Model;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// An operation per line, as a JSON object.
+    /// JSON lines: an object per operation.
     Json,
     /// Jepsen's `history.edn`.
     Jepsen,
-    /// The same for independent objects, whose values are plain vectors `[key value]`.
+    /// Jepsen's `history.edn` for independent objects, where each value is a plain vector `[key value]`.
     JepsenIndependent,
     /// The log of Jepsen's etcd test.
     Etcd,
@@ -64,7 +64,7 @@ impl Format {
     /// All formats.
     pub const ALL: &'static [Format] = &[Format::Json, Format::Jepsen, Format::JepsenIndependent, Format::Etcd];
 
-    /// The name, as the command accepts it.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -90,10 +90,10 @@ impl FromStr for Format {
     }
 }
 
-/// The mark that some editors write before UTF-8.
+/// The byte-order mark that some editors write at the start of UTF-8 text.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// The format of a file that begins with these bytes, as far as they tell.
+/// The format of a file that begins with these bytes, if the bytes show it.
 ///
 /// ```
 /// use millstream_history::format::{Format, guess};
@@ -111,7 +111,7 @@ pub fn guess(start: &[u8]) -> Option<Format> {
     }
 }
 
-/// Reads a history. With a model, an operation that it does not have is refused at its line.
+/// Reads a history. If a model is given, an operation that the model does not have is an error at its line.
 ///
 /// # Errors
 /// If the file cannot be read, is malformed or truncated, or contradicts itself; the error names the line.

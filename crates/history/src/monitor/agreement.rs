@@ -1,4 +1,4 @@
-//! Compares every procedure with an exhaustive search: on all small histories, and on many random ones.
+//! Compares every procedure with an exhaustive search, on all small histories and on many random ones.
 //!
 //! `MILLSTREAM_STRESS=n` makes the random runs n times as long and the exhaustive ones one operation longer.
 
@@ -25,12 +25,12 @@ use crate::spec::{DynSpec, Subject, with_spec};
 use crate::value::Value;
 use oracle::{Condition, all, confirm};
 
-/// An operation of a test history; each has a process of its own unless it says otherwise.
+/// An operation of a test history. By default, each has its own process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Act {
     op: Op,
     input: Option<i64>,
-    /// Its answer if it returns.
+    /// The answer if the operation returns.
     output: Answer,
     call: u64,
     ret: Option<u64>,
@@ -69,7 +69,7 @@ fn history(acts: &[Act]) -> History {
     builder.finish().expect("no contradiction")
 }
 
-/// Counts of the cases seen, so that a test can assert that it saw enough.
+/// Counts of the cases, so that a test can assert that it covered enough.
 #[derive(Debug, Default)]
 struct Seen {
     held: u64,
@@ -85,7 +85,7 @@ impl Seen {
         self.compare_part(model, &history, &Part::whole(&history));
     }
 
-    /// The same, and compares the general search's answer as well.
+    /// Like [`compare`](Self::compare), and compares the general search's answer as well.
     fn compare_both(&mut self, model: &Model, acts: &[Act]) {
         self.compare(model, acts);
         let history = history(acts);
@@ -96,7 +96,7 @@ impl Seen {
         assert_eq!(found, Some(explained(model, &history)), "the search: {model} {acts:?}");
     }
 
-    /// Compares as [`compare`](Self::compare) does, for the prefix of the whole until `cut`.
+    /// Like [`compare`](Self::compare), for the prefix of the whole until `cut`.
     fn compare_prefix(&mut self, model: &Model, acts: &[Act], cut: u64) {
         let history = history(acts);
         self.compare_part(model, &prefix(&history, cut), &Part::whole(&history).until(cut));
@@ -149,7 +149,7 @@ fn explained(model: &Model, history: &History) -> bool {
     oracle::holds(history, &all(history), model, Condition::RealTime)
 }
 
-/// Panics unless the order of rows is legal.
+/// Asserts that the order of rows is legal.
 fn is_legal(model: &Model, history: &History, order: &[u32]) {
     confirm(history, model, order, Condition::RealTime)
         .unwrap_or_else(|problem| panic!("{problem}: {order:?} {model} {}", listed(history)));

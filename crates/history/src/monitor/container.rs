@@ -1,4 +1,4 @@
-//! Queues, stacks and priority queues: each a procedure on the lives of its values.
+//! Queues, stacks and priority queues: each has a procedure on the lives of its values.
 
 use super::life::{Life, Outcome, Step};
 use super::span::Span;
@@ -33,7 +33,7 @@ impl Container {
         }
     }
 
-    /// Decides a history, all of whose removals have returned, and finds the time around a failure.
+    /// Decides a history whose removals have all returned, and finds the time around a failure.
     pub(super) fn decide_and_tell(self, lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
         match self {
             Container::Queue => queue::decide_and_tell(lives, empties),

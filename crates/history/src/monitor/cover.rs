@@ -1,10 +1,10 @@
 //! Cover: the times at which some value is surely present.
 //!
-//! A value is surely present after its insertion returned and before its removal was called: an open interval. An
-//! observation "empty" needs a moment within its own span that no interval covers. That suffices, for every container
-//! and for all such moments together: at an uncovered moment the history can be cut in two. Values whose removal was
-//! called before it go to the left, all others to the right, and each side can be moved up to the cut without leaving
-//! any operation's span.
+//! A value is surely present after its insertion returned and before its removal was called, which is an open
+//! interval. An answer "empty" needs a moment within its operation's span that no such interval covers. This
+//! condition is also sufficient, for every container and for all such moments together, because the history can be
+//! cut in two at an uncovered moment. Values whose removal was called before the cut go to the left side, all others
+//! to the right. The operations of each side can take effect on their side of the cut, within their spans.
 
 use super::life::Life;
 use super::span::Span;
@@ -15,19 +15,20 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// The times covered by some life. O(n log n).
+    /// The times at which some life covers. O(n log n).
     pub(crate) fn of(lives: &[Life]) -> Self {
         let sure = lives.iter().map(|life| (life.insert.ret, life.remove.call));
         Self::of_intervals(sure.filter(|(after, before)| after < before).collect())
     }
 
-    /// The times within open intervals. O(n log n).
+    /// The union of open intervals. O(n log n).
     pub(crate) fn of_intervals(mut open: Vec<(u32, u32)>) -> Self {
         open.sort_unstable_by_key(|&(after, before)| u64::from(after) << 32 | u64::from(before));
         let mut intervals: Vec<(u32, u32)> = Vec::new();
         for (after, before) in open {
             match intervals.last_mut() {
-                // The rank `end` itself lies in the open interval that begins before it.
+                // `end` is outside the interval that it ends, but inside the next one, which begins before `end`: the
+                // two merge.
                 Some((_, end)) if after < *end => *end = before.max(*end),
                 _ => intervals.push((after, before)),
             }
@@ -46,7 +47,8 @@ impl Cover {
     }
 }
 
-/// The fewest of `lives` that cover every moment of `span`, in order of time; they must cover all of it.
+/// The fewest of `lives` that cover every moment of `span`, in order of time. All `lives` together must cover the
+/// span.
 ///
 /// Both the insertions' returns and the removals' calls ascend along the chain. O(n log n).
 pub(crate) fn chain(lives: &[Life], among: impl Iterator<Item = u32>, span: Span) -> Vec<u32> {

@@ -1,21 +1,21 @@
-//! Evidence: a few operations of one element that already show the violation.
+//! Evidence: a few operations of one element that suffice to show the violation.
 
 use super::shrink::shrink;
 use super::span::{Span, Spans};
 use super::switch::{Act, Operation, sweep};
 
-/// The maximum number of places at which a long history is cut, latest first.
+/// The maximum number of moments at which a long history is cut, latest first.
 const MAX_CUTS: usize = 32;
 
-/// Positions of operations, `failing` among them, that have no legal order: the operations on its element that were
-/// called before it returned, without superfluous ones.
+/// Positions of operations that have no legal order: `failing`, and the operations on its element that were called
+/// before `failing` returned, without superfluous ones.
 ///
-/// At a moment without an open change, the element has the same state in every order: it is on if more changes to on
-/// than to off were called. So the operations between two such moments with the same state can be left out, and so can
-/// every observation.
+/// When no change is open, the element has the same state in every order: it is on if more changes to on than to off
+/// were called. So the operations between two such moments with the same state can be left out. Every observation can
+/// be left out, too.
 ///
-/// Changes that may be of any element are always part of the evidence. If they would excuse this element alone, but
-/// other elements need them too, the evidence has the operations of those elements as well.
+/// Pending changes of unknown elements are always part of the evidence. If they could make this element legal, but
+/// other elements need them too, the evidence also has the operations of those elements.
 pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) -> Vec<u32> {
     let over = spans.spans[failing as usize].ret;
     let before = (0..operations.len() as u32).filter(|&p| spans.spans[p as usize].call < over);
@@ -47,7 +47,7 @@ pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) ->
     [seen, changes, unknown].concat()
 }
 
-/// The remaining `positions` when the operations between two quiet moments are left out; the shortest first.
+/// Subsets of `positions` without the operations between two quiet moments, the shortest first.
 fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], failing: u32) -> Vec<Vec<u32>> {
     let span = |p: u32| spans.spans[p as usize];
     let is_change = |p: u32| matches!(operations[p as usize].act, Act::Change(_));

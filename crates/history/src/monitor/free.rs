@@ -1,13 +1,14 @@
 //! The moments that are still uncovered.
 
-/// A set of moments that only shrinks. Near-constant time per step: a union-find structure with path halving.
+/// A set of free moments that only shrinks: a union-find structure with path halving, in near-constant time
+/// per step.
 pub(super) struct Free {
-    /// Each covered moment leads to a later one, and each uncovered moment to itself.
+    /// Each covered moment points to a later moment, and each free moment to itself.
     next: Vec<u32>,
 }
 
 impl Free {
-    /// The moments up to `last`, and the one after it, which is never covered.
+    /// The moments up to `last`, and the one after `last`, which is never covered.
     pub(super) fn new(last: u32) -> Self {
         Free { next: (0..=last + 1).collect() }
     }
@@ -22,14 +23,14 @@ impl Free {
         moment
     }
 
-    /// Covers the moments strictly between two.
+    /// Covers the moments strictly between `after` and `before`.
     pub(super) fn cover(&mut self, after: u32, before: u32) {
         if after >= before {
             return;
         }
         let mut moment = self.next(after + 1);
         while moment < before {
-            // All in between will be covered, too, so one step leads past them.
+            // All moments before `before` will be covered, so this one can point past them.
             self.next[moment as usize] = before;
             moment = self.next(moment + 1);
         }

@@ -4,8 +4,8 @@ use super::span::{NEVER, Span};
 
 /// A value that is inserted once and removed at most once.
 ///
-/// The spans are *tight*: a removal can take effect only after the insertion, so it is never called before the
-/// insertion, and the insertion never returns after the removal.
+/// The spans are *tight*: because a removal can take effect only after the insertion, its call is moved to the
+/// insertion's call if that is later, and the insertion's return to the removal's return if that is earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) insert: Span,
@@ -13,7 +13,7 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// The life of a value whose removal did not return before its insertion was called.
+    /// Makes the spans tight. The removal must not return before the insertion is called.
     pub(crate) fn new(insert: Span, remove: Span) -> Self {
         debug_assert!(insert.call < remove.ret, "{insert:?} follows {remove:?}");
         Life {
@@ -33,10 +33,10 @@ impl Life {
     }
 }
 
-/// The removal of the `k`-th value that stays: after all events, and overlapping all others of its kind.
+/// The removal of the `k`-th value that stays: after all events, and overlapping all other such removals.
 ///
-/// Overlapping removals can empty any container in its own order, so they add no violation and spare every procedure a
-/// case.
+/// Overlapping removals can empty any container in its own order, so they add no violation. And no procedure has to
+/// treat values that stay as a separate case.
 pub(crate) fn after_the_end(end: u32, k: u32) -> Span {
     Span { call: end + 1 + k, ret: NEVER }
 }
@@ -46,7 +46,7 @@ pub(crate) fn after_the_end(end: u32, k: u32) -> Span {
 pub(crate) enum Step {
     Insert(u32),
     Remove(u32),
-    /// A removal that found nothing.
+    /// A removal that found the container empty.
     Empty(u32),
 }
 

@@ -1,23 +1,23 @@
-//! Decision procedures for unambiguous histories: exact, near-linear, no search.
+//! Decision procedures for unambiguous histories: exact, near-linear, without search.
 //!
 //! A history is unambiguous if each answer identifies its cause: no value is inserted twice, or written twice. Tests
-//! that hand out distinct values record such histories, and for them a question that is intractable in general takes a
-//! few sorts.
+//! that use distinct values record such histories. The general problem is intractable; for unambiguous histories, a few
+//! sorts solve it.
 //!
 //! | file | objects | idea |
 //! | --- | --- | --- |
-//! | [`register`] | registers | a value's write and reads make a zone of time; see [`zones`] |
-//! | [`queue`] | queues | no two values overtake each other both ways |
-//! | [`stack`] | stacks | taken apart from the outside, by values that can lie at the bottom |
+//! | [`register`] | registers | a value's write and reads form a zone of time; see [`zones`] |
+//! | [`queue`] | queues | no two values overtake each other |
+//! | [`stack`] | stacks | decomposed from the outside, by values that can lie at the bottom |
 //! | [`priority`] | priority queues | each removal needs a moment without smaller values |
-//! | [`set`], [`allocator`] | sets, allocators | each element goes on and off; see [`switch`] |
+//! | [`set`], [`allocator`] | sets, allocators | each element is switched on and off; see [`switch`] |
 //! | [`mutex`] | mutexes | the times between acquisition and release are zones too |
 //!
 //! They share [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal),
 //! [`cover`] (the times at which some value is surely present), [`evidence`] and [`shrink`] (smaller counter-examples).
 //! The procedures for queues, stacks and priority queues assume that the removal of every value is known. [`paired`]
-//! turns the operations of such a container into lives and back, and [`pending`] deals with the removals that have not
-//! returned.
+//! converts the operations of such a container into lives and back, and [`pending`] chooses values for the removals
+//! that have not returned.
 //!
 //! Each procedure returns a legal order of the history, or a few operations that have none. Tests compare it with an
 //! exhaustive search on all small histories and on many random ones (see `agreement`).
@@ -63,16 +63,16 @@ pub(crate) enum Decision {
     Fails(Violation),
 }
 
-/// A few operations without a legal order, whatever the others did.
+/// A few operations without a legal order, whatever the other operations did.
 #[derive(Clone, Debug)]
 pub(crate) struct Violation {
     /// The rows, ascending.
     pub(crate) operations: Vec<u32>,
     /// The violation, in one sentence.
     pub(crate) reason: String,
-    /// The row that the reason is about, if it is about one.
+    /// The row that the reason is about, if it is about a single row.
     pub(crate) subject: Option<u32>,
-    /// Everything before this time is in order; 0 if no such time is known.
+    /// The history before this time has a legal order; 0 if no such time is known.
     pub(crate) in_order_before: u64,
 }
 
@@ -85,7 +85,7 @@ impl Violation {
         Violation { operations, reason: reason.to_owned(), subject: None, in_order_before: 0 }
     }
 
-    /// The same violation, with a reason about the operation at this position, if it is about one.
+    /// The same violation, with its subject: the operation at `position`, if any.
     fn about(self, part: &Part<'_>, position: impl Into<Option<u32>>) -> Self {
         Violation { subject: position.into().map(|p| part.row(p as usize)), ..self }
     }
@@ -94,7 +94,7 @@ impl Violation {
 /// The reason why a procedure has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Undecided {
-    /// The history is ambiguous, or beyond the procedure: a question for the general search.
+    /// The history is ambiguous, or the procedure cannot decide it: it goes to the general search.
     Open,
     /// A limit was hit.
     Exhausted(Exhausted),
@@ -125,9 +125,9 @@ pub(crate) fn operations(kind: Kind) -> Option<(Op, Op)> {
 
 /// Decides the part, if a procedure can: `None` if the history is ambiguous, or of another kind.
 ///
-/// Takes O(n log n) time and at most [`BYTES_PER_OPERATION`] for each operation, charged as it runs. The clock is read
-/// between the steps of a procedure, each of which goes through the operations once or sorts them: some 50 ms for a
-/// million.
+/// Takes O(n log n) time, and at most [`BYTES_PER_OPERATION`] of memory for each operation, charged to the budget. Each
+/// step of a procedure sorts the operations or passes over them once, which takes some 50 ms for a million. The clock
+/// is read between steps.
 pub(crate) fn try_decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Option<Result<Decision, Exhausted>> {
     let procedure: fn(&Part<'_>, &Model, &mut Budget) -> Attempt = match (model.kind, model.capacity) {
         (Kind::Queue, None) => |part, _, budget| paired::decide(Container::Queue, part, budget),

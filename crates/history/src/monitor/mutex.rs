@@ -1,17 +1,18 @@
-//! Mutexes: one process has the lock at a time, and only that process can release it.
+//! Mutexes: one process at a time holds the lock, and only that process can release it.
 //!
 //! An acquisition by a process and its next release form a *section*. Sections must not interleave, so they are
 //! arranged like the values of a register (see [`zones`](super::zones)).
 //!
-//! A refused acquisition needs a moment at which some process has the lock. The arranged sections are stretched: each
-//! begins as early as the calls permit, and ends as late as the returns and the next acquisition permit. The remaining
-//! gaps between two sections are moments at which no process can have the lock. If all sections are forward, this is
-//! their only order, so a refusal within such a gap is a violation.
+//! A refused acquisition needs a moment at which some process holds the lock. The arranged sections are stretched: each
+//! begins as early as the calls permit, and ends as late as the returns and the next acquisition permit. In the gaps
+//! that remain between sections, no process can hold the lock. If all sections are forward, this order of sections is
+//! the only one, so a refusal within a gap is a violation.
 //!
-//! Operations of one process that touch in time overlap like any others. If its acquisitions and releases alternate in
-//! the order of their calls, no other order permits more: acquisitions can trade their moments until they come in that
-//! order, and so can releases, and then only one alternation is left. If they do not alternate in that order, they may
-//! in another, for which the search looks.
+//! Two operations of one process overlap if one returns at the time at which the other is called. Suppose that the
+//! acquisitions and releases of a process alternate in the order of their calls. Then no other order permits more: in a
+//! legal order, acquisitions can exchange their moments until they are in the order of their calls, and so can
+//! releases, which leaves one alternation. If acquisitions and releases do not alternate in the order of their calls,
+//! another order may be legal, so the history goes to the search.
 //!
 //! O(n log n).
 
@@ -43,8 +44,10 @@ impl Section {
     }
 }
 
-/// Decides a history of a mutex. It is open if a process continued after an operation whose outcome is unknown, if a
-/// process with operations that touch does not alternate, or if a refusal could depend on the choice among several
+/// Decides a history of a mutex.
+///
+/// It leaves the history open in three cases: a process continued after an operation whose outcome is unknown; the
+/// operations of a process coincide in time and do not alternate; or a refusal depends on the choice among several
 /// arrangements.
 pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
     if part.len() > MAX_OPERATIONS {
@@ -80,7 +83,8 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
     let in_turn: Vec<Life> = turns.iter().map(|&s| lives[s as usize]).collect();
     let stretched = Stretched::of(&in_turn);
 
-    // A refusal comes within the section of its turn; the steps are sorted by turn and then by time.
+    // The steps are sorted by the section's turn and then by time. A refusal comes within a section, between
+    // acquisition and release.
     let mut steps: Vec<(u32, u32, u32)> = Vec::with_capacity(part.len());
     for (turn, &s) in (0..).zip(&turns) {
         let section = sections[s as usize];
@@ -94,7 +98,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
         match stretched.within(spans[p as usize]) {
             Ok((turn, moment)) => steps.push((3 * turn + 1, moment, p)),
             Err(turn) => {
-                // A pending acquisition may have come last.
+                // A pending acquisition may hold the lock after the last section.
                 if turn == last_turn
                     && let Some(waiter) = waiter
                     && spans[waiter as usize].call < spans[p as usize].ret
@@ -124,7 +128,7 @@ pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
 
 struct Sections {
     sections: Vec<Section>,
-    /// Acquisitions that did not get the lock.
+    /// Acquisitions that returned without the lock.
     refused: Vec<u32>,
     /// Acquisitions that never returned.
     waiting: Vec<u32>,
@@ -134,7 +138,8 @@ impl Sections {
     fn of(part: &Part<'_>) -> Result<Result<Self, Violation>, Undecided> {
         let mut sections: Vec<Section> = Vec::with_capacity(part.len() / 2);
         let (mut refused, mut waiting) = (Vec::new(), Vec::new());
-        // Each process's latest section, and whether the process is gone: the outcome of its last operation is unknown.
+        // Each process's latest section, and whether the process is gone. A process is gone after an operation whose
+        // outcome is unknown.
         let mut latest: FxHashMap<u64, (u32, bool)> = FxHashMap::default();
         for p in 0..part.len() {
             let process = u64::from(part.process(p));

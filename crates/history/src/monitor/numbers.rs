@@ -1,22 +1,22 @@
-//! The number of a value: the lookup that every operation of an unambiguous history needs once.
+//! Numbers values. Every operation of an unambiguous history needs one lookup of its value's number.
 //!
-//! Tests usually hand out values by counting, and then a value's place in an array is the value itself: neighbours in
-//! time are neighbours in memory. A hash would spread them over all of it, so that each lookup would miss the caches.
-//! Other values are hashed.
+//! Tests usually use consecutive integers as values, which index an array. Values used at nearby times are then
+//! neighbours in memory, whereas a hash table would spread them so far that each lookup misses the caches. Other
+//! values are hashed.
 
 use rustc_hash::FxHashMap;
 
 use crate::value::Value;
 
-/// The maximum number of places in an array for each value in it.
+/// The maximum number of array entries per value.
 const SPARSEST: usize = 4;
 
-/// The entry of a place whose integer has no number.
+/// The entry of an integer without a number.
 const NONE: u32 = u32::MAX;
 
 /// Numbers, below `u32::MAX`, of distinct values.
 pub(super) enum Numbers {
-    /// For integers, from `least` on.
+    /// An array for integers from `least` on.
     Placed {
         least: i64,
         numbers: Vec<u32>,
@@ -25,7 +25,7 @@ pub(super) enum Numbers {
 }
 
 impl Numbers {
-    /// A table with space for the numbers of these values, and of no others.
+    /// A table with space for the numbers of exactly these values.
     pub(super) fn of(values: impl Iterator<Item = Value>) -> Self {
         let mut count = 0;
         let (mut least, mut most) = (Value::INT_MAX, Value::INT_MIN);
@@ -37,7 +37,8 @@ impl Numbers {
                 None => are_integers = false,
             }
         }
-        // Integers have 63 bits, so the difference of two fits. It is negative if there are none.
+        // Integers have 63 bits, so the difference of two does not overflow. Without integers, the difference is
+        // negative.
         match usize::try_from(most - least).ok() {
             Some(width) if are_integers && width / SPARSEST < count => {
                 Numbers::Placed { least, numbers: vec![NONE; width + 1] }
@@ -73,7 +74,7 @@ impl Numbers {
     }
 }
 
-/// The place of an integer that is not below `least`.
+/// The index of an integer that is not below `least`.
 #[inline]
 fn place(least: i64, value: Value) -> Option<usize> {
     usize::try_from(value.as_int()? - least).ok()

@@ -1,4 +1,4 @@
-//! Containers whose values are distinct: from operations to lives, and back.
+//! Containers with distinct values: converts operations to lives, and an order of lives to an order of operations.
 
 use super::container::Container;
 use super::life::{Core, Life, Step, after_the_end};
@@ -12,7 +12,7 @@ use crate::history::PENDING;
 use crate::part::Part;
 use crate::value::Value;
 
-/// Decides a history in which no value is inserted twice; any other is open.
+/// Decides a history in which no value is inserted twice. Leaves any other history open.
 pub(super) fn decide(container: Container, part: &Part<'_>, budget: &mut Budget) -> Attempt {
     let paired = match Paired::of(container, part, budget)? {
         Ok(paired) => paired,
@@ -37,14 +37,14 @@ struct Paired {
     /// The calls of the pending removals.
     pending: Vec<u32>,
     pending_at: Vec<u32>,
-    /// For each pending removal the life that it ends later, if that is known.
+    /// For each pending removal, the life that it ends later, if that is known.
     hints: Vec<Option<u32>>,
     end: u32,
 }
 
 impl Paired {
-    /// Finds each value's insertion and removal. The history is open if a value is inserted twice or an operation is
-    /// neither of the two, and a violation if a removal has no legal cause.
+    /// Finds each value's insertion and removal. Leaves the history open if a value is inserted twice, or if an
+    /// operation is neither an insertion nor a removal. Returns a violation if a removal has no legal cause.
     fn of(container: Container, part: &Part<'_>, budget: &mut Budget) -> Result<Result<Self, Violation>, Undecided> {
         if part.len() > MAX_OPERATIONS {
             return Err(Undecided::Open);
@@ -83,7 +83,7 @@ impl Paired {
         })
     }
 
-    /// The removal of the value that was inserted at each position.
+    /// For each position that inserts a value, the position of the value's removal.
     fn find_removals(
         &mut self,
         container: Container,
@@ -124,10 +124,10 @@ impl Paired {
         Ok(removal)
     }
 
-    /// Makes the lives, for a priority queue in order of priority.
+    /// Builds the lives; for a priority queue, in order of priority.
     fn live(&mut self, container: Container, part: &Part<'_>, spans: &[Span], removal: &[u32]) {
         let (insert, _) = container.operations();
-        // A pending insertion of a value that is never removed may as well not exist.
+        // A pending insertion of a value that is never removed can be ignored.
         self.inserted_at = (0..part.len() as u32)
             .filter(|&p| part.op(p as usize) == insert)
             .filter(|&p| part.ret(p as usize) != PENDING || removal[p as usize] != NONE)
@@ -147,7 +147,7 @@ impl Paired {
         self.lives = lives.collect();
     }
 
-    /// Looks up the values that the pending removals took after the end of the part.
+    /// Looks up the values that the part's pending removals return after the cut.
     fn hint(&mut self, part: &Part<'_>, inserted: &Numbers) {
         let history = part.history();
         let later = |&p: &u32| {
@@ -159,7 +159,7 @@ impl Paired {
         self.hints = self.pending_at.iter().map(later).collect();
     }
 
-    /// Decides all lives; without pending removals, a failure says up to which time the history is in order.
+    /// Decides all lives. If no removal is pending, a failure also has the time before which the history is legal.
     fn decide(&self, part: &Part<'_>, budget: &mut Budget) -> Attempt {
         let (lives, empties) = (&self.lives, &self.empties);
         let mut in_order_before = 0;
@@ -188,7 +188,7 @@ impl Paired {
         Pending { calls: &self.pending, end: self.end, hints: &self.hints }
     }
 
-    /// The rows of the `steps` that are operations.
+    /// The rows of the `steps`. Steps without an operation of their own are left out.
     fn rows(&self, part: &Part<'_>, steps: &[Step], taken: &[Option<u32>]) -> Vec<u32> {
         let mut removed_at = self.removed_at.clone();
         for (&pending, life) in self.pending_at.iter().zip(taken) {
@@ -210,7 +210,7 @@ impl Paired {
                     Step::Empty(e) => empties.push(self.empties[e as usize]),
                 }
             }
-            // When the time is used up, the operations not yet tried stay.
+            // When the time is used up, the operations not yet tried remain in the core.
             let answer = budget.look_at_the_clock().map_err(Undecided::from);
             let pending = Pending { hints: &[], ..self.pending() };
             let answer = answer.and_then(|()| pending::decide(self.container, &pending, &lives, &empties, budget));
@@ -227,13 +227,14 @@ impl Paired {
                 Step::Empty(e) => positions.push(self.empty_at[e as usize]),
             }
         }
-        // A pending removal that was called after all others had returned has no influence.
+        // Pending removals belong to the violation, except those called after all its other operations returned:
+        // these change nothing.
         let over = positions.iter().map(|&p| part.ret(p as usize)).filter(|&ret| ret != PENDING).max().unwrap_or(0);
         positions.extend(self.pending_at.iter().filter(|&&p| part.call(p as usize) <= over));
         Violation::new(part, positions, reason).about(part, subject)
     }
 
-    /// The reason why the core fails, and the position that it is about.
+    /// The reason why the core fails, and the position that the reason is about.
     fn reason(&self, core: &[Step]) -> (&'static str, Option<u32>) {
         let empty = core.iter().find(|step| matches!(step, Step::Empty(_)));
         let removed = |i: u32| Some(self.removed_at[i as usize]).filter(|&p| p != NONE);
@@ -277,11 +278,11 @@ impl Paired {
     }
 }
 
-/// The insertions at these positions in order of their values.
+/// The positions of the insertions, sorted by value.
 fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
     let mut values: Vec<(Value, u32)> = inserted_at.iter().map(|&p| (part.input(p as usize), p)).collect();
     if values.iter().all(|(value, _)| value.as_int().is_some()) {
-        // These are sorted as words, without lookups in the table.
+        // Integers within the word are sorted as words, without lookups in the table.
         values.sort_unstable();
     } else {
         values.sort_unstable_by(|(a, _), (b, _)| part.history().values().compare(*a, *b));
@@ -289,7 +290,8 @@ fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
     values.into_iter().map(|(_, p)| p).collect()
 }
 
-/// The position of each value's insertion; open if a value has two, or if an operation is not the container's.
+/// The position of each value's insertion. Leaves the history open if a value has two insertions, or if an operation
+/// is not the container's.
 fn insertions(container: Container, part: &Part<'_>) -> Result<Numbers, Undecided> {
     let (insert, remove) = container.operations();
     let mut inserted = Numbers::of((0..part.len()).filter(|&p| part.op(p) == insert).map(|p| part.input(p)));

@@ -1,23 +1,25 @@
 //! Priority queues: the smallest first.
 //!
-//! A removal needs a moment at which no smaller value is surely present; larger values do not matter to it. So the
-//! history is linearizable if and only if each value has such a moment in its removal's span, and each empty removal
-//! has one at which no value at all is surely present.
+//! A removal needs a moment at which no smaller value is surely present; larger values do not matter. So the history is
+//! linearizable if and only if two conditions are met. Each value's removal has such a moment in its span, and each
+//! empty removal has a moment at which no value at all is surely present.
 //!
-//! Why that suffices: take the largest value. At the moment of its removal no other value is surely present, so the
-//! rest of the history can be cut in two there without loss (see [`cover`](super::cover)); the rest is smaller. The
-//! earliest such moments suffice: every value is removed at its own moment, and inserted as late as that moment or the
-//! return of its insertion permits; removals at equal moments come in order of size.
+//! The conditions suffice, by induction. Take the largest value. At the moment of its removal no other value is surely
+//! present, so the history of the other values can be cut in two at this moment (see [`cover`](super::cover)). It is
+//! smaller by a value, so it has an order by induction. The earliest such moments yield an order: every value is
+//! removed at its moment, and is inserted at that moment or at its insertion's return, whichever is earlier. Removals
+//! at equal moments come in order of size.
 //!
-//! The set of covered moments only grows from value to value, so a union-find structure keeps, for each moment, the
-//! next one that is free (see [`free`](super::free)). O(n log n).
+//! The values are processed in ascending order, so the set of covered moments only grows. A union-find structure
+//! stores, for each moment, the next moment that is free (see [`free`](super::free)). O(n log n).
 //!
-//! A value that is overlooked once makes all removals fail that take larger values before it is removed. The failure is
-//! the removal among them that returns first: the history before its return is in order, and usually a little more of
-//! it (see [`window`](super::window)). The order consists of the steps whose moments come before that return. It
-//! contains every removal that returned by then. And every value that had to be gone by a removal's moment is gone:
-//! that moment was free for the smaller value, too, so the smaller value's own moment, the earliest such, is no later.
-//! A removal that has not returned by then has taken its value if its moment was before, and none if not.
+//! When a removal overlooks a value, every later removal of a larger value fails, until the overlooked value is
+//! removed. The failure is the stuck removal that returns first: the history before its return is legal, and usually a
+//! little longer (see [`window`](super::window)). The legal order consists of the steps whose moments come before that
+//! return. It contains every removal that returned by then. Every smaller value that has to be gone at a removal's
+//! moment is gone. The moment was free for the smaller value too, whose own moment, the earliest free one, is therefore
+//! no later. A removal that has not returned by then has taken its value if its moment came earlier, and otherwise
+//! none.
 
 use super::cover::chain;
 use super::free::Free;
@@ -30,7 +32,7 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     moments(lives, empties).map_err(|unplaced| core(lives, unplaced.first_stuck()))
 }
 
-/// Decides a history, all of whose removals have returned, and finds the time around a failure.
+/// Decides a history whose removals have all returned, and finds the time around a failure.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     moments(lives, empties).map_err(|unplaced| {
         let stuck = unplaced.first_stuck();
@@ -41,11 +43,11 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<St
     })
 }
 
-/// The removal, together with as few values as suffice to block it at every moment.
+/// The core of a stuck removal: the removal, and the fewest values that block it at every moment.
 fn core(lives: &[Life], stuck: Removal) -> Core {
     let mut in_the_way = chain(lives, 0..stuck.below, stuck.span);
     in_the_way.extend(stuck.empty.is_none().then_some(stuck.below));
-    // The values of a core are in the order of all values: here, in that of their priorities.
+    // The values of a core keep the order of all values, which is the order of priorities.
     in_the_way.sort_unstable();
     Core { lives: in_the_way, empties: stuck.empty.into_iter().collect() }
 }
@@ -54,9 +56,9 @@ fn core(lives: &[Life], stuck: Removal) -> Core {
 #[derive(Clone, Copy, Debug)]
 struct Removal {
     span: Span,
-    /// The number of values smaller than the one it took; all of them for an empty removal.
+    /// The number of values smaller than the removed one; for an empty removal, the number of all values.
     below: u32,
-    /// The index among the empty removals, for one of them.
+    /// For an empty removal, its index among the empty removals.
     empty: Option<u32>,
 }
 
@@ -64,7 +66,7 @@ struct Removal {
 struct Unplaced {
     /// The removals without a moment, in order of the values.
     stuck: Vec<Removal>,
-    /// The moments of all steps, with turns for those at one moment. A removal without one gets a moment after its
+    /// The moment of each step, and a turn that orders steps at equal moments. A stuck removal gets a moment after its
     /// return.
     timed: Vec<(u32, u32, Step)>,
 }
@@ -76,7 +78,7 @@ impl Unplaced {
     }
 }
 
-/// An order of all steps, or the removals without a moment.
+/// An order of all steps, or the stuck removals.
 fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
     let last = lives.iter().map(|life| life.remove.call).chain(empties.iter().map(|span| span.ret)).max();
     let mut free = Free::new(last.unwrap_or(0));
@@ -87,8 +89,9 @@ fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
         if moment > life.remove.ret {
             stuck.push(Removal { span: life.remove, below: i, empty: None });
         }
-        // Removals come at calls, their own or that of another value's removal; insertions come at returns, or right
-        // before their own removal. So only removals ever share a moment, and those are ordered by size.
+        // The moment of a removal is the call of some removal. The moment of an insertion is its return, or the moment
+        // of its value's removal. So apart from such a pair only removals share a moment, and the turn orders these by
+        // size.
         timed.push((life.insert.ret.min(moment), 2 * i, Step::Insert(i)));
         timed.push((moment, 2 * i + 1, Step::Remove(i)));
         free.cover(life.insert.ret, life.remove.call);

@@ -6,18 +6,18 @@
 //! 1. no two values precede each other, and
 //! 2. every empty removal has a moment at which no value was surely present.
 //!
-//! Why pairs suffice in the first clause: insertions are intervals, and of two pairs of disjoint intervals, `a` before
-//! `b` and `c` before `d`, either `a` is before `d` or `c` is before `b`; so a longer cycle of precedence contains a
-//! shorter one. Values in an acyclic order get the earliest possible points, the maximum over the calls so far; none is
-//! past its return, for otherwise two values would precede each other. The cut at an uncovered moment (see
-//! [`cover`](super::cover)) respects precedence too.
+//! Pairs suffice in the first clause because insertions are intervals, and so are removals. If interval `a` is before
+//! `b` and `c` is before `d`, then `a` is before `d` or `c` is before `b`. So a longer cycle of precedence contains a
+//! shorter one. If there is no cycle, each value in the order of precedence gets the earliest possible points: the
+//! maximum of the calls so far. No point is past its return, for otherwise two values would precede each other. The cut
+//! at an uncovered moment (see [`cover`](super::cover)) respects precedence too.
 //!
-//! Stuck values show when the history first fails. While none of their removals has returned, it is in order: the
-//! values before them come first, and then the inserted ones, one after the other. That is the
-//! [`window`](super::window) of the time at which it fails.
+//! Two values that precede each other are *stuck*, and show when the history first fails. As long as no removal of a
+//! stuck value has returned, the history is legal: the values before the stuck ones come first, and then the inserted
+//! ones, one after the other. This gives the [`window`](super::window) of the failure.
 //!
-//! The four forbidden patterns are those of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to
-//! state reachability", 2015). O(n log n).
+//! The conditions exclude the four patterns of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to state
+//! reachability", 2015). O(n log n).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,7 +36,7 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     }
 }
 
-/// Decides a history, all of whose removals have returned, and finds the time around a failure.
+/// Decides a history whose removals have all returned, and finds the time around a failure.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     let moments = moments(lives, empties)?;
     let stuck = match sort(lives) {
@@ -54,7 +54,7 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<St
     Err(Failure { core: stuck.core(), window: Some(Window { done, from, during: first_return..=answered }) })
 }
 
-/// For each empty removal a moment at which no value is surely present, ascending.
+/// For each empty removal, a moment at which no value is surely present; ascending.
 fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<(u32, u32)>, Core> {
     let cover = Cover::of(lives);
     let mut moments = Vec::with_capacity(empties.len());
@@ -74,7 +74,7 @@ fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<(u32, u32)>, Core> {
 /// Two values that precede each other.
 struct Stuck {
     pair: [u32; 2],
-    /// The values that come before these and all others.
+    /// The values that come before the pair and before all other values.
     order: Vec<u32>,
 }
 
@@ -83,7 +83,7 @@ impl Stuck {
         Core { lives: self.pair.to_vec(), empties: Vec::new() }
     }
 
-    /// Marks the values that are not among those before.
+    /// Marks the values that are not in `order`.
     fn others(&self, values: usize) -> Vec<bool> {
         let mut others = vec![true; values];
         self.order.iter().for_each(|&i| others[i as usize] = false);
@@ -91,7 +91,8 @@ impl Stuck {
     }
 }
 
-/// An order of the values that contradicts no precedence, those removed early first.
+/// An order of the values that respects precedence. Among the possible values, the one whose removal was called first
+/// comes next.
 fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
     let n = lives.len();
     let by = |key: fn(&Life) -> u32| by_rank(n, |i| key(&lives[i]));
@@ -100,7 +101,8 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
     let call = |side: usize, i: u32| [lives[i as usize].insert.call, lives[i as usize].remove.call][side];
     let ret = |side: usize, i: u32| [lives[i as usize].insert.ret, lives[i as usize].remove.ret][side];
 
-    // A value is free on one side once no remaining value precedes it there, and stays free.
+    // There are two sides, insertions (0) and removals (1). A value is free on a side when no remaining value precedes
+    // it on that side, and from then on. It can come next when it is free on both.
     let mut free = vec![0u8; n];
     let mut called = [0; 2];
     let mut returned = [0; 2];
@@ -124,8 +126,8 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
             }
         }
         let Some(Reverse((_, i))) = ready.pop() else {
-            // The first to be inserted is free there, so it is not free on the other side, and vice versa: each
-            // precedes the other.
+            // The remaining value whose insertion returns first is free on that side, so it is not free on the other.
+            // For the value whose removal returns first it is the reverse. So each precedes the other.
             return Err(Stuck { pair: [returns[0][returned[0]], returns[1][returned[1]]], order });
         };
         taken[i as usize] = true;
@@ -148,14 +150,14 @@ fn schedule(lives: &[Life], order: &[u32], moments: &[(u32, u32)]) -> Vec<Step> 
     steps
 }
 
-/// Interleaves the insertions and removals of values in `order`, each as early as the ones before it allow.
+/// Interleaves the insertions and removals of the values in `order`, each step as early as the previous ones permit.
 fn merge(lives: &[Life], order: &[u32], steps: &mut Vec<Step>) {
     let mut next = 0;
     let mut inserted = 0;
     let mut removed = 0;
     for &i in order {
         removed = lives[i as usize].remove.call.max(removed);
-        // Its own insertion, and those before it, are among these: no removal is called before its insertion.
+        // This inserts the value itself, too, and those before it, because no removal is called before its insertion.
         while let Some(&j) = order.get(next) {
             let point = lives[j as usize].insert.call.max(inserted);
             if point > removed {

@@ -1,8 +1,8 @@
 //! Registers: a read returns the value written last.
 //!
-//! The operations on one value, its write and its reads, are adjacent in any legal order, and the value is in the
-//! register at least from their first return to their last call. So the history is linearizable if and only if no read
-//! returns before its value's write is called, and the values' times can be arranged (see [`zones`](super::zones)).
+//! The operations on one value, its write and its reads, are adjacent in any legal order. The register has the value
+//! at least from their first return to their last call. So the history is linearizable if and only if no read returns
+//! before its value's write is called, and these times of all values can be arranged (see [`zones`](super::zones)).
 //!
 //! Gibbons and Korach, "Testing shared memories", 1997. O(n log n).
 
@@ -25,25 +25,26 @@ const INITIAL: u32 = 0;
 #[derive(Clone, Copy)]
 struct Held {
     write: u32,
-    /// The operation with the first return, and that with the last call.
+    /// The operation that returns first, and (in the next field) the operation that is called last.
     returned_first: u32,
     called_last: u32,
     is_read: bool,
 }
 
 impl Held {
-    /// The operations that show when the value was in the register.
+    /// The operations that show when the register had the value.
     fn evidence(&self) -> impl Iterator<Item = u32> {
         [self.write, self.returned_first, self.called_last].into_iter().filter(|&p| p != NONE)
     }
 }
 
-/// Decides a history of reads and of writes of distinct values; any other is open.
+/// Decides a history of reads and of writes of distinct values. Leaves any other history open.
 pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
     if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);
     }
-    // The initial value was written before the first event. Ranks are one larger here, to leave space for that.
+    // The initial value was written at rank 0, before the first event, so the ranks of events are increased by one
+    // here.
     let mut written = Numbers::of((0..part.len()).filter(|&p| part.op(p) == Op::WRITE).map(|p| part.input(p)));
     let mut helds = vec![Held { write: NONE, returned_first: NONE, called_last: NONE, is_read: false }];
     for p in 0..part.len() {
@@ -92,7 +93,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
     }
 
     budget.look_at_the_clock()?;
-    // A pending write of a value that is never read may as well not have happened.
+    // A pending write of a value that is never read is left out.
     let returned = |write: u32| write != NONE && part.output(write as usize).is_some();
     let happened = |&value: &u32| helds[value as usize].is_read || returned(helds[value as usize].write);
     match arrange(&zones, (0..zones.len() as u32).filter(happened)) {
@@ -112,13 +113,13 @@ fn fails(part: &Part<'_>, positions: impl IntoIterator<Item = u32>, reason: &str
     Ok(Decision::Fails(Violation::new(part, positions, reason).about(part, subject)))
 }
 
-/// The rows of the values in their turn, each value's write first and then its reads in order of call.
+/// The rows of the values in the order `turns`: for each value its write, and then its reads in order of call.
 fn order(part: &Part<'_>, helds: &[Held], value_at: &[u32], turns: &[u32]) -> Vec<u32> {
     let mut count = vec![0; helds.len()];
     for &value in value_at.iter().filter(|&&value| value != NONE) {
         count[value as usize] += 1;
     }
-    // The place of a value's next row; none for a write without effect.
+    // The index of a value's next row in the result; [`NONE`] for a value whose write has no effect.
     let mut next = vec![NONE; helds.len()];
     let mut rows = 0;
     for &value in turns {

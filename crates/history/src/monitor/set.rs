@@ -1,4 +1,4 @@
-//! Sets: each element is in or out, and its operations say which.
+//! Sets: each element is in the set or not, and every answer tells which.
 
 use rustc_hash::FxHashMap;
 
@@ -11,8 +11,8 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// Decides a history of a set whose operations report the state they found. It is open if an operation that returned
-/// does not.
+/// Decides a history of a set whose operations report the state that they found. Leaves the history open if an
+/// operation returned without such a report.
 ///
 /// Elements may be added and removed any number of times.
 pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {

@@ -1,12 +1,13 @@
-//! Smaller sets of witnesses for the same verdict.
+//! Shrinking a set of items that fails.
 
-/// The maximum number of items tried before the remaining ones are taken as they are.
+/// The maximum number of items passed to `fails` in all; then the remaining items are the result.
 const MAX_WORK: usize = 4_000_000;
 
-/// Leaves out items that `fails` does not need: halves, quarters and so on down to single items.
+/// Removes items that the failure does not need: first halves, then quarters, and so on down to single items.
 ///
-/// All items together must fail, and leaving one out must never make a history fail: then the remaining items always
-/// stand for the whole. The result is minimal, unless that would take more than [`MAX_WORK`] or `fails` is undecided.
+/// All items together must fail, and removing an item must never turn success into failure, so that the failure of
+/// the remaining items proves that of the whole. The result is minimal, unless [`MAX_WORK`] is exceeded or `fails`
+/// cannot decide a subset.
 pub(crate) fn shrink<T: Copy>(mut items: Vec<T>, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut work = 0;
     let mut chunk = items.len().div_ceil(2);

@@ -1,8 +1,8 @@
-//! Time as the procedures see it: every call and every return has a rank of its own.
+//! Time in the procedures: every call and every return has its own rank.
 //!
-//! Clock readings may coincide and are 64 bits wide. Ranks are distinct, small and dense, so that a comparison never
-//! has a third outcome and an array can be indexed by time. Where a return and a call coincide the call comes first:
-//! the two operations overlap, which can excuse a history but never refute it.
+//! Clock readings may coincide and have 64 bits. Ranks are distinct, small and dense: two different ones are never
+//! equal, and they can index an array. If a return and a call coincide, the call gets the lower rank: the two
+//! operations then overlap, which can make a history legal, but never illegal.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,21 +19,21 @@ pub(crate) struct Span {
     pub(crate) ret: u32,
 }
 
-/// The return of an operation that happens, if at all, after everything in the history.
+/// The return of an operation that happens after all events of the history, if at all.
 pub(crate) const NEVER: u32 = u32::MAX;
 
 /// The spans of a part's operations, by position.
 pub(crate) struct Spans {
     pub(crate) spans: Vec<Span>,
-    /// The rank after the last event; it is the return of every pending operation.
+    /// The rank after the last event, which is the return of every pending operation.
     pub(crate) end: u32,
 }
 
-/// The maximum number of operations of a part: ranks beyond the last event are assigned too, one per operation.
+/// The maximum number of operations of a part. It leaves space for ranks after the last event, one per operation.
 pub(crate) const MAX_OPERATIONS: usize = (u32::MAX / 4) as usize;
 
 impl Spans {
-    /// Ranks the events of `part`, whose operations stand in order of call. O(n log k) for k clients.
+    /// Ranks the events of `part`. O(n log k) for k clients.
     pub(crate) fn of(part: &Part<'_>) -> Self {
         assert!(part.len() <= MAX_OPERATIONS, "a part of {} operations", part.len());
         let mut spans = vec![Span { call: 0, ret: 0 }; part.len()];
@@ -64,8 +64,8 @@ impl Spans {
 
 /// The numbers below `n` in ascending order of their ranks.
 ///
-/// Sorts a rank and its number as one word, without another memory access: several times as fast as by a key. O(n log
-/// n).
+/// Each rank is packed with its number into one word, and the words are sorted. This is several times faster than a
+/// sort by key, which loads each rank from memory. O(n log n).
 pub(super) fn by_rank(n: usize, rank: impl Fn(usize) -> u32) -> Vec<u32> {
     let mut words: Vec<u64> = (0..n).map(|i| u64::from(rank(i)) << 32 | i as u64).collect();
     words.sort_unstable();

@@ -1,19 +1,19 @@
-//! Lives of one object, one after the other, each made as long as it can be.
+//! Stretches the lives of one object: they follow one another, and each is as long as possible.
 
 use super::life::Life;
 use super::span::Span;
 
-/// The earliest insertion and the latest removal of each life, in turn; a removal waits at most until the next
+/// The earliest insertion and the latest removal of each life, in their order. A removal is no later than the next
 /// insertion.
 ///
-/// Stretched like this, the lives leave as little time between them as any choice of moments does.
+/// No other choice of moments leaves shorter gaps between the lives.
 pub(crate) struct Stretched {
     pub(crate) earliest: Vec<u32>,
     pub(crate) latest: Vec<u32>,
 }
 
 impl Stretched {
-    /// Stretches lives that can come in this order.
+    /// Stretches lives that can follow one another in this order.
     pub(crate) fn of(in_turn: &[Life]) -> Self {
         let mut after = 0;
         let earliest = in_turn.iter().map(|life| {
@@ -22,8 +22,8 @@ impl Stretched {
             earliest
         });
         let earliest = earliest.collect();
-        // The next insertion may return before that, which changes nothing: it is no earlier than the next life's
-        // earliest.
+        // `latest` respects the returns of removals only. The next insertion may have to come earlier;
+        // [`removal`](Self::removal) considers this, and for [`gaps`](Self::gaps) it does not matter.
         let mut before = u32::MAX;
         let latest = in_turn.iter().rev().map(|life| {
             before = life.remove.ret.min(before);
@@ -34,8 +34,8 @@ impl Stretched {
         Stretched { earliest, latest }
     }
 
-    /// A moment of `span` within a life, and that life's turn; otherwise the turn of the life before which the whole
-    /// span lies.
+    /// A moment of `span` within a life, and the turn of this life. If the whole span lies in a gap, the error is
+    /// the turn of the life after the gap.
     pub(crate) fn within(&self, span: Span) -> Result<(u32, u32), u32> {
         let next = self.earliest.partition_point(|&earliest| earliest < span.call);
         if next > 0 && span.call <= self.latest[next - 1] {
@@ -52,7 +52,7 @@ impl Stretched {
         self.earliest.get(turn + 1).map_or(self.latest[turn], |&next| next.min(self.latest[turn]))
     }
 
-    /// The open intervals between lives, before the first and after the last.
+    /// The gaps: open intervals between lives, before the first and after the last.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = (Option<u32>, u32)> {
         let starts = std::iter::once(None).chain(self.latest.iter().copied().map(Some));
         let ends = self.earliest.iter().copied().chain([u32::MAX]);

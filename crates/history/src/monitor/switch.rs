@@ -1,26 +1,27 @@
-//! Switches: elements of a set or of an allocator's pool, which are on or off.
+//! Switches: elements of a set or of an allocator's pool. Each is on or off.
 //!
-//! Each change reports its effect ("it was off, now it is on"), so the changes of one element alternate, whichever
-//! processes make them and however often. A sweep over time delays each step as long as it can. A change that returns
-//! and was not made yet is made then; if the element has the wrong state for it, the most urgent open change of the
-//! other kind goes first. If an observation returns that has not come true, the most urgent open change makes it true.
-//! If there is no such change, and only then, the history is not linearizable.
+//! Each change reports its effect ("it was off, now it is on"), so the changes of one element alternate between on and
+//! off, whichever processes make them. A sweep over time delays each step as long as possible. A change is made when it
+//! returns, unless it was made before. If the element has the wrong state for it, the most urgent open change of the
+//! other kind is made first. Likewise, if an observation returns and the element never had the observed state, the most
+//! urgent open change makes the observation true. The history is not linearizable if and only if a needed open change
+//! does not exist.
 //!
-//! Why that is exact: two open changes of one kind differ in their deadlines alone, so the more urgent goes first; a
-//! change put off to its deadline keeps all the possibilities of an earlier one; observations change nothing and are
-//! satisfied whenever the element has the right state. Changes that never return have no deadline and go last. A change
-//! that may be of any element is the last resort.
+//! The sweep is exact. Two open changes of one kind differ only in their deadlines, so the more urgent one goes first.
+//! Delaying a change to its deadline loses no possibility. Observations change nothing, and are satisfied whenever the
+//! element has the right state. Changes that never return have no deadline and go last. A pending change that may
+//! belong to any element is the last resort.
 //!
-//! No value need be distinct here. O(n log n) for a bounded number of clients.
+//! The values need not be distinct. O(n log n) for a bounded number of clients.
 
 use super::span::{Span, Spans};
 
 /// The effect of an operation on its element, or its observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Changes the element: to on if true.
+    /// Changes the element to on (true) or off (false).
     Change(bool),
-    /// Observes the element: on if true.
+    /// Observes that the element is on (true) or off (false).
     See(bool),
     /// A pending change that switches an unknown element on.
     SomeOn,
@@ -38,11 +39,11 @@ const NONE: u32 = u32::MAX;
 
 struct Element {
     on: bool,
-    /// Changes that were called and must be made before they return, for each kind; linked.
+    /// For each kind, the first in a linked list of changes that were called, are not made, and will return.
     open: [u32; 2],
-    /// Changes that never return.
+    /// For each kind, the first in a linked list of changes that never return.
     spare: [u32; 2],
-    /// Observations that wait for the element's other state.
+    /// The first in a linked list of observations that wait for the element's other state.
     waiting: u32,
 }
 
@@ -121,7 +122,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Makes the change, or satisfies the observation, that returns and is not done yet.
+    /// Completes operation `p`, which returns now and is not done yet.
     fn returns(&mut self, p: u32) -> Option<()> {
         let e = self.operations[p as usize].element;
         match self.operations[p as usize].act {
@@ -132,14 +133,14 @@ impl Sweep<'_> {
                 self.unlink(p, to);
                 self.switch(e, p);
             }
-            // It is among the waiting ones.
+            // The observation is in the waiting list, so the switch satisfies it.
             Act::See(_) => self.switch_most_urgent(e)?,
             Act::SomeOn => unreachable!("it never returns"),
         }
         Some(())
     }
 
-    /// Makes the most urgent of the changes that can be made.
+    /// Makes the most urgent change to the element's other state.
     fn switch_most_urgent(&mut self, e: u32) -> Option<()> {
         let to = !self.elements[e as usize].on;
         let Element { open, spare, .. } = &mut self.elements[e as usize];
@@ -167,7 +168,7 @@ impl Sweep<'_> {
         Some(())
     }
 
-    /// Takes a change out of the open ones.
+    /// Removes a change from the list of open ones.
     fn unlink(&mut self, p: u32, to: bool) {
         let after = self.next[p as usize];
         let mut before = self.element(p).open[usize::from(to)];
