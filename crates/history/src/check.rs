@@ -28,8 +28,8 @@ pub struct CheckError {
     pub misuse: Misuse,
 }
 
-/// Decides whether the history is linearizable: whether the model permits an order in which each operation takes
-/// effect at one moment between its call and its return.
+/// Decides whether the history is linearizable: whether the model permits an order in which each operation takes effect
+/// at one moment between its call and its return.
 ///
 /// A near-linear procedure decides histories of distinct values where one exists (see [the
 /// crate](crate#how-long-does-it-take)), and the general search decides all others, in exponential time in the worst

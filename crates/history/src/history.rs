@@ -92,8 +92,8 @@ impl History {
         if self.status[row] == Status::Info { PENDING } else { self.ret[row].saturating_add(self.skew) }
     }
 
-    /// The maximum difference between the processes' clocks. If an operation returned less than this before another
-    /// was called, the two may have taken effect in either order.
+    /// The maximum difference between the processes' clocks. If an operation returned less than this before another was
+    /// called, the two may have taken effect in either order.
     pub fn skew(&self) -> u64 {
         self.skew
     }

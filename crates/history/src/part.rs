@@ -36,8 +36,8 @@ impl<'a> Part<'a> {
         Part::new(history, rows)
     }
 
-    /// The prefix of events up to and including `cut`: operations called later are left out, and operations that
-    /// return later are pending.
+    /// The prefix of events up to and including `cut`: operations called later are left out, and operations that return
+    /// later are pending.
     pub(crate) fn until(&self, cut: u64) -> Part<'_> {
         let called = self.rows.partition_point(|&row| self.history.call(row as usize) <= cut);
         Part { history: self.history, rows: Cow::Borrowed(&self.rows[..called]), cut }

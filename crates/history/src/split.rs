@@ -70,9 +70,9 @@ impl Split {
 
 /// Merges the orders of disjoint parts into one order of all rows.
 ///
-/// Each operation takes effect as early as its part's order permits: at its call, or when its predecessor takes
-/// effect, whichever is later. That moment is before the operation's return, so the order of these moments is a
-/// legal order of the whole.
+/// Each operation takes effect as early as its part's order permits: at its call, or when its predecessor takes effect,
+/// whichever is later. That moment is before the operation's return, so the order of these moments is a legal order of
+/// the whole.
 pub(crate) fn merge(history: &History, orders: Vec<Vec<u32>>) -> Vec<u32> {
     let mut orders = orders;
     if orders.len() <= 1 {

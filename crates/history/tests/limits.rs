@@ -1,4 +1,4 @@
-//! Limits are kept: a check that would take too long, or too much memory, ends and reports its progress.
+//! A check that would exceed its time or memory stops at the limit and reports its progress.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 // SAFETY: every call is passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Relaxed counters: they publish no other data.
+        // Relaxed: the counters publish no other data.
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(live, Ordering::Relaxed);
         // SAFETY: the caller's contract is that of the system's allocator.
@@ -32,8 +32,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Enqueues that all overlap, and dequeues after them in an order that exposes a wrong choice last. The last dequeue
-/// finds the queue empty, which it is not: every order has to be tried.
+/// Enqueues that all overlap, followed by dequeues. A wrong order of the enqueues becomes apparent only at the last
+/// dequeues. The very last dequeue finds the queue empty although it is not, so the search has to try every order.
 fn hopeless(width: u32) -> History {
     let mut builder = Builder::new();
     let (enqueues, dequeues) = (2 * width, 2 * width - 1);
@@ -57,7 +57,7 @@ fn unknown(history: &History, options: &Options) -> millstream_history::Progress
     }
 }
 
-/// One test, so that no other test allocates meanwhile.
+/// This file has only one test, so that no other test allocates at the same time.
 #[test]
 fn memory_and_time_are_bounded() {
     let history = hopeless(15);

@@ -17,8 +17,8 @@ use crate::verdict::{Counterexample, Prefix};
 /// many operations. If that search finds no failure, the failure without the bound is located instead.
 const MAX_SEARCHED: usize = 10_000;
 
-/// An explanation in progress. Half of its time is for finding the earliest failure, and half for reducing that
-/// failure to few operations.
+/// An explanation in progress. Half of its time is for finding the earliest failure, and half for reducing that failure
+/// to few operations.
 pub(super) struct Explaining<'a, 'h> {
     pub(super) whole: &'a Part<'h>,
     pub(super) subject: Subject<'a>,
@@ -41,8 +41,8 @@ impl Explaining<'_, '_> {
     pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
-        // If the true time of this failure may be earlier than the located time, the failure may precede even
-        // failures found later.
+        // If the true time of this failure may be earlier than the located time, the failure may precede even failures
+        // found later.
         let mut is_first = failure.first;
         let others = self.budget.lend_share(2);
         loop {

@@ -1,16 +1,15 @@
 //! A stream in blocks of whole lines, which several threads process while the results are consumed in order.
 //!
-//! The workers get the blocks in turn, at most a few ahead of the consumer, so the memory does not depend on the
-//! length of the stream. The cost is that an error is reported only when its block is full and its result is
-//! consumed.
+//! The workers get the blocks in turn, at most a few ahead of the consumer, so the memory does not depend on the length
+//! of the stream. The cost is that an error is reported only when its block is full and its result is consumed.
 
 use std::io::{self, BufRead, Read};
 use std::iter;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// The size of a block, without the remainder of its last line. The cost of passing a block of this size to a
-/// worker is negligible.
+/// The size of a block, without the remainder of its last line. The cost of passing a block of this size to a worker is
+/// negligible.
 const BLOCK: u64 = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
 /// The capacity of each worker's two channels: one for blocks, one for results.

@@ -61,8 +61,7 @@ pub(super) struct Reader<'a> {
     rest: &'a str,
 }
 
-/// The maximum nesting depth. The parser is recursive, so the depth needs a limit; no history needs more than
-/// this.
+/// The maximum nesting depth. The parser is recursive, so the depth needs a limit; no history needs more than this.
 const MAX_DEPTH: usize = 100;
 
 impl<'a> Reader<'a> {

@@ -91,8 +91,7 @@ impl Events {
     }
 }
 
-/// The answer of an operation. By convention, if an operation has no answer but success, its return repeats the
-/// input.
+/// The answer of an operation. By convention, if an operation has no answer but success, its return repeats the input.
 fn output(called: &Operation, value: Value) -> Value {
     match called.op {
         Op::CAS if value == called.input => Value::TRUE,

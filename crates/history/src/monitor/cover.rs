@@ -1,10 +1,10 @@
 //! Cover: the times at which some value is surely present.
 //!
-//! A value is surely present after its insertion returned and before its removal was called, which is an open
-//! interval. An answer "empty" needs a moment within its operation's span that no such interval covers. This
-//! condition is also sufficient, for every container and for all such moments together, because the history can be
-//! cut in two at an uncovered moment. Values whose removal was called before the cut go to the left side, all others
-//! to the right. The operations of each side can take effect on their side of the cut, within their spans.
+//! A value is surely present after its insertion returned and before its removal was called, which is an open interval.
+//! An answer "empty" needs a moment within its operation's span that no such interval covers. This condition is also
+//! sufficient, for every container and for all such moments together, because the history can be cut in two at an
+//! uncovered moment. Values whose removal was called before the cut go to the left side, all others to the right. The
+//! operations of each side can take effect on their side of the cut, within their spans.
 
 use super::life::Life;
 use super::span::Span;
@@ -47,8 +47,7 @@ impl Cover {
     }
 }
 
-/// The fewest of `lives` that cover every moment of `span`, in order of time. All `lives` together must cover the
-/// span.
+/// The fewest of `lives` that cover every moment of `span`, in order of time. All `lives` together must cover the span.
 ///
 /// Both the insertions' returns and the removals' calls ascend along the chain. O(n log n).
 pub(crate) fn chain(lives: &[Life], among: impl Iterator<Item = u32>, span: Span) -> Vec<u32> {

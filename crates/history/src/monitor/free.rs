@@ -1,7 +1,6 @@
 //! The moments that are still uncovered.
 
-/// A set of free moments that only shrinks: a union-find structure with path halving, in near-constant time
-/// per step.
+/// A set of free moments that only shrinks: a union-find structure with path halving, in near-constant time per step.
 pub(super) struct Free {
     /// Each covered moment points to a later moment, and each free moment to itself.
     next: Vec<u32>,

@@ -227,8 +227,8 @@ impl Paired {
                 Step::Empty(e) => positions.push(self.empty_at[e as usize]),
             }
         }
-        // Pending removals belong to the violation, except those called after all its other operations returned:
-        // these change nothing.
+        // Pending removals belong to the violation, except those called after all its other operations returned: these
+        // change nothing.
         let over = positions.iter().map(|&p| part.ret(p as usize)).filter(|&ret| ret != PENDING).max().unwrap_or(0);
         positions.extend(self.pending_at.iter().filter(|&&p| part.call(p as usize) <= over));
         Violation::new(part, positions, reason).about(part, subject)
@@ -290,8 +290,8 @@ fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
     values.into_iter().map(|(_, p)| p).collect()
 }
 
-/// The position of each value's insertion. Leaves the history open if a value has two insertions, or if an operation
-/// is not the container's.
+/// The position of each value's insertion. Leaves the history open if a value has two insertions, or if an operation is
+/// not the container's.
 fn insertions(container: Container, part: &Part<'_>) -> Result<Numbers, Undecided> {
     let (insert, remove) = container.operations();
     let mut inserted = Numbers::of((0..part.len()).filter(|&p| part.op(p) == insert).map(|p| part.input(p)));

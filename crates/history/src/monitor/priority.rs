@@ -90,8 +90,8 @@ fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
             stuck.push(Removal { span: life.remove, below: i, empty: None });
         }
         // The moment of a removal is the call of some removal. The moment of an insertion is its return, or the moment
-        // of its value's removal. So apart from such a pair only removals share a moment, and the turn orders these by
-        // size.
+        // of its value's removal. So where steps share a moment, an insertion comes right before its own removal, and
+        // the turn orders the values by size.
         timed.push((life.insert.ret.min(moment), 2 * i, Step::Insert(i)));
         timed.push((moment, 2 * i + 1, Step::Remove(i)));
         free.cover(life.insert.ret, life.remove.call);

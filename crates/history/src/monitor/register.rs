@@ -1,7 +1,7 @@
 //! Registers: a read returns the value written last.
 //!
-//! The operations on one value, its write and its reads, are adjacent in any legal order. The register has the value
-//! at least from their first return to their last call. So the history is linearizable if and only if no read returns
+//! The operations on one value, its write and its reads, are adjacent in any legal order. The register has the value at
+//! least from their first return to their last call. So the history is linearizable if and only if no read returns
 //! before its value's write is called, and these times of all values can be arranged (see [`zones`](super::zones)).
 //!
 //! Gibbons and Korach, "Testing shared memories", 1997. O(n log n).
@@ -25,7 +25,7 @@ const INITIAL: u32 = 0;
 #[derive(Clone, Copy)]
 struct Held {
     write: u32,
-    /// The operation that returns first, and (in the next field) the operation that is called last.
+    /// The operation that returns first. `called_last` is the one that is called last.
     returned_first: u32,
     called_last: u32,
     is_read: bool,

@@ -22,8 +22,8 @@ impl Stretched {
             earliest
         });
         let earliest = earliest.collect();
-        // `latest` respects the returns of removals only. The next insertion may have to come earlier;
-        // [`removal`](Self::removal) considers this, and for [`gaps`](Self::gaps) it does not matter.
+        // `latest` respects the returns of removals only, and may be after the next insertion's return. `removal`
+        // corrects this; the other functions compare only with the next life's `earliest`.
         let mut before = u32::MAX;
         let latest = in_turn.iter().rev().map(|life| {
             before = life.remove.ret.min(before);
@@ -34,8 +34,8 @@ impl Stretched {
         Stretched { earliest, latest }
     }
 
-    /// A moment of `span` within a life, and the turn of this life. If the whole span lies in a gap, the error is
-    /// the turn of the life after the gap.
+    /// A moment of `span` within a life, and the turn of this life. If the whole span lies in a gap, the error is the
+    /// turn of the life after the gap.
     pub(crate) fn within(&self, span: Span) -> Result<(u32, u32), u32> {
         let next = self.earliest.partition_point(|&earliest| earliest < span.call);
         if next > 0 && span.call <= self.latest[next - 1] {

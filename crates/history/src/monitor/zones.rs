@@ -41,7 +41,7 @@ pub(crate) fn arrange(zones: &[Zone], which: impl Iterator<Item = u32>) -> Resul
         }
         // A backward zone takes effect at its first moment. If a forward zone contains that moment, it takes effect at
         // the end of the forward zone. In both cases it comes after the forward zones that begin before its first
-        // moment, and before all others.
+        // moment, and before all other forward zones.
         turns.push((from, false, z));
     }
     turns.sort_unstable();

@@ -1,4 +1,4 @@
-//! The part as a line of events: returns in order of time, and the calls between them.
+//! The part as a sequence of events: returns in order of time, and the calls between them.
 
 use rustc_hash::FxHashMap;
 
@@ -8,14 +8,14 @@ use crate::budget::{Budget, Exhausted};
 use crate::history::PENDING;
 use crate::part::Part;
 
-/// The place of an operation while it is open.
+/// Where the search represents an open operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It returns. The slot is its own until then.
+    /// The operation returns, and occupies this slot until then.
     Slot(u32),
-    /// It is pending to the end. The number identifies its kind among the kinds of pending operations.
+    /// The operation is pending to the end. The number identifies its kind among the kinds of pending operations.
     Pending(u32),
-    /// It is pending to the end and has no effect: it is left out.
+    /// The operation is pending to the end and has no effect: it is left out.
     Nowhere,
 }
 
@@ -23,12 +23,12 @@ pub(super) enum Place {
 pub(super) struct Events {
     /// Positions in order of their returns.
     pub(super) returns: Vec<u32>,
-    /// For each return, the number of positions that are called before it or at the same time.
+    /// For each return, the number of operations called before it or at the same time.
     pub(super) called: Vec<u32>,
     pub(super) places: Vec<Place>,
-    /// For each kind of pending operations, its positions.
+    /// For each kind of pending operation, the positions of that kind.
     pub(super) pending: Vec<Vec<u32>>,
-    /// For each position that returns, its rank among the candidates.
+    /// For each position that returns, its rank: candidates are tried in order of rank.
     pub(super) ranks: Vec<u32>,
     slots: u32,
 }
@@ -62,7 +62,8 @@ impl Events {
             }
             events.called.push(events.places.len() as u32);
             let Place::Slot(slot) = events.places[position as usize] else { unreachable!("it returns") };
-            // The next call reuses the slot: so there are as many slots as operations open at once, and masks stay small.
+            // The next call reuses the slot, so the number of slots, and with it the size of masks, is the maximum
+            // number of operations open at once.
             free.push(slot);
         }
         events.returns = returns;
@@ -84,7 +85,7 @@ impl Events {
                 self.slots - 1
             }));
         }
-        // No other operation can tell whether it took place.
+        // A pure operation without an answer changes nothing that any operation could observe.
         if machine.is_pure(position) {
             return Place::Nowhere;
         }
@@ -96,7 +97,7 @@ impl Events {
         Place::Pending(kind)
     }
 
-    /// The maximum number of open operations that return.
+    /// The maximum number of operations open at once, without those that never return.
     pub(super) fn slots(&self) -> u32 {
         self.slots
     }

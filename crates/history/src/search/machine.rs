@@ -9,7 +9,7 @@ use crate::spec::{Call, DynSpec, States};
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// No state: the operation cannot give its answer here.
+    /// No state: in this state, the operation cannot return its answer.
     Illegal,
     /// One state.
     To(u32),
@@ -19,9 +19,9 @@ pub(super) enum Step {
 
 /// The numbered states and operations of a part.
 pub(super) struct Machine<'a> {
-    /// The part, for its rows.
+    /// The part whose operations are numbered.
     pub(super) part: &'a Part<'a>,
-    /// The distinct calls: those that a specification can tell apart.
+    /// The distinct calls: those that the specification can distinguish.
     calls: Vec<Call<'a>>,
     /// Whether each call is pure.
     pure: Vec<bool>,
@@ -33,7 +33,7 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// The machine of the part. `states` are those of `spec`.
+    /// The machine of the part. `states` belong to `spec`.
     pub(super) fn new(
         part: &'a Part<'a>,
         spec: &dyn DynSpec,
@@ -54,7 +54,7 @@ impl<'a> Machine<'a> {
         let entry = (size_of::<Call<'_>>() + 1) + HASH_FACTOR * 48;
         for position in 0..part.len() {
             let call = part.call_at(position);
-            // Calls that a specification cannot tell apart share a number, and so their steps and their memo.
+            // Calls that the specification cannot distinguish share a number, and so their computed steps.
             let process = if spec.sees_process() { call.process } else { 0 };
             let next = machine.calls.len() as u32;
             let number = *numbers.entry((process, call.op, call.key, call.input, call.output)).or_insert(next);
@@ -73,7 +73,7 @@ impl<'a> Machine<'a> {
         self.states.initial(budget)
     }
 
-    /// The states met.
+    /// The states computed so far.
     pub(super) fn into_states(self) -> Box<dyn States + 'a> {
         self.states
     }
@@ -105,7 +105,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Asks the specification, once for each state and call: its states are large, and numbers are quick to compare.
+    /// Computes a step with the specification, once for each state and call.
     #[cold]
     fn compute(&mut self, state: u32, kind: u32, budget: &mut Budget) -> Result<Step, Exhausted> {
         let numbers = self.states.successors(state, &self.calls[kind as usize], budget)?;

@@ -1,4 +1,4 @@
-//! The set of open operations that are linearized: a bit for each slot.
+//! The set of linearized open operations: a bit for each slot.
 
 /// `64 * N` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use super::mask::Mask;
 use super::used::UsedSets;
 use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 
-/// A configuration, without the pending operations used.
+/// A configuration without its set of used pending operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key<const N: usize> {
     /// The number of returns passed.
@@ -16,16 +16,16 @@ pub(super) struct Key<const N: usize> {
     pub(super) mask: Mask<N>,
 }
 
-/// For each configuration, the sets of pending operations with which it was reached.
+/// For each key, the sets of used pending operations with which the search visited it.
 pub(super) struct Memo<const N: usize> {
-    /// The first link of each configuration's chain.
+    /// The first link of each key's chain.
     heads: FxHashMap<Key<N>, u32>,
     /// A set, and the next link of the chain.
     links: Vec<(u32, u32)>,
     situations: u64,
 }
 
-/// The chain of a configuration that was reached without any pending operation: no other visit can be better.
+/// The chain of a key that was visited without any used pending operation. No other visit can be better.
 const BEST: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
 
@@ -34,7 +34,7 @@ impl<const N: usize> Memo<N> {
         Memo { heads: FxHashMap::default(), links: Vec::new(), situations: 0 }
     }
 
-    /// Memoises the configuration. `false` if it, or one at least as good, was visited before.
+    /// Records the configuration. `false` if this configuration, or one at least as good, was visited before.
     pub(super) fn note(
         &mut self,
         key: Key<N>,
@@ -45,8 +45,8 @@ impl<const N: usize> Memo<N> {
         let known = self.heads.len();
         let head = self.heads.entry(key).or_insert(END);
         let mut link = *head;
-        // The fewer pending operations are used, the more are left: an earlier visit with a subset has tried everything
-        // that this one could try.
+        // An earlier visit that used a subset of these pending operations has tried everything that this visit could
+        // try.
         while link != BEST && link != END {
             let (set, next) = self.links[link as usize];
             if sets.within(set, used) {
@@ -65,7 +65,7 @@ impl<const N: usize> Memo<N> {
             *head = self.links.len() as u32 - 1;
             budget.charge(2 * size_of::<(u32, u32)>())?;
         }
-        // The entry above may have added the key to the table.
+        // If the entry above added the key to the table, its memory is charged.
         if self.heads.len() > known {
             budget.charge(HASH_FACTOR * (size_of::<(Key<N>, u32)>() + 1))?;
         }

@@ -1,21 +1,21 @@
 //! The general search: any specification, any history.
 //!
-//! It walks through the returns in order of time. At each return it must have linearized the operation that returns,
-//! and it linearizes others before that one only to get there: *just-in-time linearization* (Gavin Lowe, "Testing for
-//! linearizability", 2017, after Wing and Gong, 1993). A configuration is the number of returns passed, the set of open
-//! operations that are linearized, the multiset of pending ones that were used, and the object's state. Each is visited
-//! once: the memo of Lowe and of Alex Horn and Daniel Kroening (2015).
+//! The search passes the returns in order of time. To pass a return, it must have linearized the operation that
+//! returns; it linearizes other operations only as far as that requires. This is *just-in-time linearization* (Gavin
+//! Lowe, "Testing for linearizability", 2017, after Wing and Gong, 1993). A configuration is the number of returns
+//! passed, the set of linearized open operations, the multiset of used pending operations, and the object's state. A
+//! memo ensures that each configuration is visited once (Lowe; Alex Horn and Daniel Kroening, 2015).
 //!
 //! Five rules keep the number of configurations small:
-//! - an open operation that leaves every state as it is (a read) is linearized as soon as its answer is right, which
+//! - an open operation that never changes the state (a read) is linearized as soon as its answer is right, which
 //!   excludes no order;
 //! - pending operations of the same kind are used in the order of their calls;
-//! - a configuration is superfluous if the same one was reached with *fewer* pending operations used;
-//! - the values that come out of a queue or a broadcast tell in which order they went in, see [`foresight`];
-//! - states and steps are numbered, and each step of the specification is computed once.
+//! - a configuration is superfluous if the same one was visited with a subset of its used pending operations;
+//! - the values that come out of a queue or a broadcast show in which order they went in, see [`foresight`];
+//! - states are numbered, and each step of the specification is computed once.
 //!
-//! In the worst case time is exponential in the number of overlapping operations: the problem is NP-complete. The
-//! [`Budget`] limits memory and time, and the answer is "unknown" when either is used up.
+//! The problem is NP-complete, and in the worst case the time is exponential in the number of overlapping operations.
+//! When the memory or the time of the [`Budget`] is used up, the verdict is "unknown".
 
 mod events;
 mod foresight;
@@ -58,7 +58,7 @@ pub(crate) struct Reach {
     pub(crate) configurations: u64,
 }
 
-/// Decides whether the part is linearizable. `reach` gets the progress, whether the search decides or not.
+/// Decides whether the part is linearizable. `reach` receives the progress, even if the search hits a limit.
 pub(crate) fn decide(
     part: &Part<'_>,
     spec: &dyn DynSpec,
@@ -81,20 +81,20 @@ pub(crate) fn decide(
     }
 }
 
-/// A configuration in which a return has just been passed.
+/// A configuration right after a return was passed.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// The number of the object's state.
     pub(crate) state: u32,
-    /// Rows that have taken effect and not returned.
+    /// Rows that have taken effect but not returned.
     pub(crate) done: Vec<u32>,
 }
 
 /// The configurations of a failing part.
 pub(crate) struct Entered<'a> {
-    /// For each number of returns passed, all configurations in which the part can be then.
+    /// For each number of returns passed, all possible configurations right after them.
     pub(crate) levels: Vec<Vec<Entry>>,
-    /// Their states.
+    /// The states that the entries number.
     pub(crate) states: Box<dyn States + 'a>,
 }
 

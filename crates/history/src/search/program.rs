@@ -1,8 +1,8 @@
 //! The search for an order that respects each process's own: sequential consistency.
 //!
-//! A configuration is the progress of each process, the set of pending operations used, and the state. As in the walk
-//! by time, an operation that leaves every state as it is takes effect as soon as its process reaches it and its answer
-//! is right.
+//! A configuration is the progress of each process, the set of used pending operations, and the state. As in the walk
+//! by time, an operation that never changes the state takes effect as soon as its process reaches it and its answer is
+//! right.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,13 +13,13 @@ use crate::history::PENDING;
 
 /// The operations by process.
 struct Threads {
-    /// Each process's positions that returned, in its order.
+    /// For each process, the positions that returned, in the order of the process.
     returned: Vec<Vec<u32>>,
     /// Pending positions, each with its process, and the number of that process's operations that come before it.
     pending: Vec<(u32, usize, u32)>,
 }
 
-/// The progress of each process, and then a bit for each pending operation.
+/// The progress of each process, followed by a bit for each pending operation.
 type Done = Box<[u32]>;
 
 struct Frame {
@@ -82,7 +82,7 @@ impl<'a> Program<'a> {
             budget.tick()?;
             let (number, choice, state) = (frame.next, frame.choice, frame.state);
             let Some((position, done)) = self.candidate(number) else {
-                // This candidate is done, or not called yet; the others may still come.
+                // This candidate is done or not yet called; later candidates may be possible.
                 let ended = number >= self.threads.returned.len() + self.threads.pending.len();
                 self.advance(ended);
                 continue;
@@ -100,7 +100,7 @@ impl<'a> Program<'a> {
             if let Some(frame) = self.stack.last_mut() {
                 frame.choice += 1;
             }
-            // Without an effect, the operation equals one that never took place.
+            // A pending operation without effect is as good as one that never happened.
             if next == state && number >= self.threads.returned.len() {
                 continue;
             }
@@ -113,7 +113,7 @@ impl<'a> Program<'a> {
         Ok(false)
     }
 
-    /// Moves to the next candidate, or back to the previous configuration.
+    /// Moves to the next candidate, or back to the previous configuration if the candidates have ended.
     fn advance(&mut self, ended: bool) {
         if ended {
             let order = self.stack.pop().map_or(0, |frame| frame.order);
@@ -136,7 +136,7 @@ impl<'a> Program<'a> {
         let number = number - processes;
         let &(position, process, before) = self.threads.pending.get(number)?;
         let (word, bit) = (processes + number / 32, 1 << (number % 32));
-        // A pending operation follows those that its process called before it, and takes effect once.
+        // A pending operation follows its process's earlier operations, and takes effect once.
         if done[process] < before || done[word] & bit != 0 {
             return None;
         }
@@ -152,7 +152,7 @@ impl<'a> Program<'a> {
         budget: &mut Budget,
         reach: &mut Reach,
     ) -> Result<bool, Exhausted> {
-        // An operation that leaves every state as it is excludes no order, so it need not be a candidate.
+        // An operation that never changes the state excludes no order, so it takes effect now and is never a candidate.
         for process in 0..self.threads.returned.len() {
             while let Some(&position) = self.threads.returned[process].get(done[process] as usize) {
                 let kind = self.machine.kind(position as usize);

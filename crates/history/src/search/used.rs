@@ -1,7 +1,8 @@
-//! The pending operations used, as a number.
+//! Sets of used pending operations, numbered.
 //!
-//! A pending operation may take effect at any time after its call, or never. Pending operations of the same kind are
-//! interchangeable, so only the number used of each kind matters: a small multiset, stored once and numbered.
+//! A pending operation is used if it has taken effect; it may do so at any time after its call, or never. Pending
+//! operations of one kind are interchangeable, so only the number of used ones of each kind matters. These numbers form
+//! a small multiset, stored once and numbered.
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
@@ -24,7 +25,7 @@ impl UsedSets {
         &self.sets[set as usize]
     }
 
-    /// The number of this kind in the set.
+    /// How often the set contains the kind.
     pub(super) fn count(&self, set: u32, kind: u32) -> u32 {
         if set == 0 {
             return 0;
@@ -51,7 +52,7 @@ impl UsedSets {
         if a == 0 || a == b {
             return true;
         }
-        // Both ascend, so one pass through `b` finds each kind of `a` after the previous one.
+        // Both sets ascend, so a single pass over `b` finds all kinds of `a`.
         let mut b = self.sets[b as usize].iter();
         self.sets[a as usize].iter().all(|kind| b.any(|k| k == kind))
     }

@@ -1,4 +1,4 @@
-//! The walk: depth first through the configurations, from return to return.
+//! The walk: a depth-first search of the configurations, from return to return.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,13 +15,14 @@ use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 struct Frame<const N: usize> {
     key: Key<N>,
     used: u32,
-    /// The length of the order before the operations that led here.
+    /// The length of the order before the operations that led to this configuration.
     order: u32,
-    /// All candidates of a lower number were tried: ranks of open operations first, then kinds of pending ones.
+    /// All candidates of lower numbers were tried. The candidates are numbered by the ranks of open operations, then by
+    /// the kinds of pending ones.
     next: u32,
-    /// The number of the candidate's choices that were tried.
+    /// The number of choices tried of the candidate `next`.
     choice: u32,
-    /// The earliest moment at which all values brought so far can be out: see [`Foresight::bring`].
+    /// The earliest moment by which all values brought so far can have come out: see [`Foresight::bring`].
     latest: u64,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Walk<'a, const N: usize> {
     machine: Machine<'a>,
     events: Events,
     foresight: Option<Foresight>,
-    /// For each number of the foresight, the count of operations in the order that bring it.
+    /// For each value that the foresight numbers, how many operations in the order bring it.
     brought: Vec<u32>,
     sets: UsedSets,
     memo: Memo<N>,
@@ -49,13 +50,13 @@ pub(super) struct Walk<'a, const N: usize> {
     /// The number of pending operations of each kind called so far.
     pending: Vec<u32>,
     level: usize,
-    /// The positions linearized on the way here.
+    /// The positions linearized so far.
     order: Vec<u32>,
     /// The configurations in which each return was passed, if the caller asks for them.
     entries: Option<Entries<N>>,
 }
 
-/// By returns passed: a configuration, and the pending operations used.
+/// For each number of returns passed, the configurations, each with its set of used pending operations.
 type Entries<const N: usize> = Vec<FxHashSet<(Key<N>, u32)>>;
 
 const VACANT: u32 = u32::MAX;
@@ -87,14 +88,14 @@ impl<'a, const N: usize> Walk<'a, N> {
             }
             false => {
                 let position = self.events.returns[reach.passed] as usize;
-                // A foresight that turns back early stops the walk before the return that no order passes.
+                // If the foresight can turn back early, the walk may stop before the return that no order passes.
                 let exact = !self.foresight.as_ref().is_some_and(Foresight::turns_back);
                 Outcome::Fails { culprit: exact.then(|| self.machine.part.row(position)) }
             }
         })
     }
 
-    /// The configurations in which each return was passed, of a part that fails.
+    /// The configurations in which each return of a failing part was passed.
     pub(super) fn entries(mut self, budget: &mut Budget) -> Result<Entered<'a>, Exhausted> {
         let mut reach = Reach::default();
         self.entries = Some(vec![FxHashSet::default()]);
@@ -102,7 +103,8 @@ impl<'a, const N: usize> Walk<'a, N> {
             return Ok(Entered { levels: Vec::new(), states: self.machine.into_states() });
         }
         let entries = self.entries.take().unwrap_or_default();
-        // Back to the start and forward again, since `entry` needs the operations that are open at each level.
+        // Return to the start and pass the levels again, because `entry` needs the operations that are open at each
+        // level.
         self.go_back_to(0);
         let mut levels = Vec::new();
         for (level, entries) in entries.into_iter().enumerate() {
@@ -130,7 +132,8 @@ impl<'a, const N: usize> Walk<'a, N> {
     }
 
     fn search(&mut self, budget: &mut Budget, reach: &mut Reach) -> Result<bool, Exhausted> {
-        // Every operation is in the order at most once, and each frame adds at least one operation.
+        // The maximum sizes of the order and of the stack: an operation is in the order at most once, and each frame
+        // adds at least one.
         budget.charge(self.machine.part.len() * (size_of::<u32>() + size_of::<Frame<N>>()))?;
         let state = self.machine.initial(budget)?;
         reach.passed = 0;
@@ -145,7 +148,7 @@ impl<'a, const N: usize> Walk<'a, N> {
             // The last attempt may have passed returns before it failed.
             self.go_back_to(key.level as usize);
             let Some(Candidate { position, state, used, slot, latest }) = self.candidate(key, used, budget)? else {
-                // Every way on from here fails. The memo keeps the configuration, so no other path tries it again.
+                // Every continuation of this configuration fails. The memo records it, so no other path tries it again.
                 let order = self.stack.pop().map_or(0, |frame| frame.order);
                 self.shorten(order);
                 continue;
@@ -163,7 +166,8 @@ impl<'a, const N: usize> Walk<'a, N> {
         Ok(false)
     }
 
-    /// Takes the forced steps, and pushes the configuration if it is new. Returns `true` when all returns are passed.
+    /// Absorbs operations and passes returns as far as possible, and pushes the resulting configuration if it is new.
+    /// Returns `true` when all returns are passed.
     fn enter(
         &mut self,
         mut key: Key<N>,
@@ -173,7 +177,7 @@ impl<'a, const N: usize> Walk<'a, N> {
         budget: &mut Budget,
         reach: &mut Reach,
     ) -> Result<bool, Exhausted> {
-        // Passing a return opens further operations, which may be absorbed at once; hence the loop.
+        // Passing a return opens further operations, which may be absorbed in turn, hence the loop.
         loop {
             self.absorb(&mut key, budget)?;
             let level = self.level;
@@ -182,7 +186,7 @@ impl<'a, const N: usize> Walk<'a, N> {
                 if !key.mask.has(slot) {
                     break;
                 }
-                // A later call gets the slot, and with a stale bit it would count as linearized.
+                // A later call reuses the slot; with a stale bit it would count as linearized.
                 key.mask.clear(slot);
                 self.advance(slot);
                 self.note_entry(key, used, budget)?;
@@ -192,7 +196,7 @@ impl<'a, const N: usize> Walk<'a, N> {
             }
         }
         key.level = self.level as u32;
-        // The furthest return that any path passed: the next one is the culprit if all paths fail.
+        // The furthest level of any path. If all paths fail, the culprit is the return after it.
         reach.passed = reach.passed.max(self.level);
         if self.level == self.events.returns.len() {
             return Ok(true);
@@ -215,10 +219,10 @@ impl<'a, const N: usize> Walk<'a, N> {
         Ok(())
     }
 
-    /// Linearizes the open operations that change no state and whose answer is right.
+    /// Linearizes the open operations that never change the state and whose answer is right.
     fn absorb(&mut self, key: &mut Key<N>, budget: &mut Budget) -> Result<(), Exhausted> {
-        // The state stays the same, so one pass finds them all. One whose answer is not right yet stays open: a later
-        // state may make it so.
+        // The state remains the same, so a single pass finds all of them. If an answer is not right in this state, it
+        // may be right in a later one.
         for slot in 0..self.open.len() as u32 {
             let position = self.open[slot as usize];
             if position == VACANT || key.mask.has(slot) || !self.machine.is_pure(position as usize) {
@@ -238,8 +242,8 @@ impl<'a, const N: usize> Walk<'a, N> {
         let ranks = self.events.returns.len() as u32;
         loop {
             let Some(&Frame { next, choice, latest, .. }) = self.stack.last() else { return Ok(None) };
-            // Open operations come before pending ones: a configuration that uses fewer pending operations covers more
-            // others.
+            // Open operations are tried before pending ones, because a configuration with fewer used pending operations
+            // makes more others superfluous.
             let (number, slot, position, used) = if let Some((rank, slot)) = self.open_from(next, key.mask) {
                 (rank, Some(slot), self.open[slot as usize], used)
             } else {
@@ -248,8 +252,8 @@ impl<'a, const N: usize> Walk<'a, N> {
                 };
                 (ranks + kind, None, position, self.sets.with(used, kind, budget)?)
             };
-            // The choice belongs to the candidate `next`. If that is no candidate here, `number` is a later one, none
-            // of whose choices was tried.
+            // `choice` belongs to the candidate `next`. If `next` is not a candidate here, `number` is a later
+            // candidate, and none of its choices was tried.
             let choice = if number == next { choice } else { 0 };
             let latest = self.foresee(position, latest);
             let step = self.machine.step(key.state, self.machine.kind(position as usize), budget)?;
@@ -263,9 +267,10 @@ impl<'a, const N: usize> Walk<'a, N> {
                 (frame.next, frame.choice) = (number + 1, 0);
                 continue;
             };
-            // The same candidate comes again for its further choices; if it has only one, it is refused then.
+            // The same candidate is tried again with its next choice. If it has none, the code above goes on to the
+            // next candidate.
             (frame.next, frame.choice) = (number, choice + 1);
-            // Without an effect, the operation equals one that never took place.
+            // A pending operation without effect is as good as one that never happened.
             if slot.is_none() && state == key.state {
                 continue;
             }
@@ -273,7 +278,7 @@ impl<'a, const N: usize> Walk<'a, N> {
         }
     }
 
-    /// The new [`Frame::latest`] after the operation; `None` if it cannot come next.
+    /// The new [`Frame::latest`] after the operation; `None` if the operation cannot come next.
     fn foresee(&self, position: u32, latest: u64) -> Option<u64> {
         let Some(foresight) = &self.foresight else { return Some(latest) };
         let Some(number) = foresight.brings(position) else { return Some(latest) };
@@ -300,7 +305,8 @@ impl<'a, const N: usize> Walk<'a, N> {
 
     /// The open operation with the lowest rank from `next` on that is not linearized and can change the state.
     fn open_from(&self, next: u32, mask: Mask<N>) -> Option<(u32, u32)> {
-        // This is a linear scan: there are no more open operations than clients, and their set changes at each step.
+        // A linear scan suffices: there are at most as many open operations as clients, and the set changes at each
+        // step.
         let open = self.open.iter().enumerate().filter(|&(slot, &position)| {
             position != VACANT && !mask.has(slot as u32) && !self.machine.is_pure(position as usize)
         });
@@ -311,7 +317,8 @@ impl<'a, const N: usize> Walk<'a, N> {
     /// The first kind from `next` on with a called, unused pending operation, and that operation.
     fn pending_from(&self, next: u32, used: u32) -> Option<(u32, u32)> {
         (next..self.pending.len() as u32).find_map(|kind| {
-            // Those of a kind are used in the order of their calls, so their number tells which come next.
+            // Pending operations of a kind are used in the order of their calls, so the number of used ones is the
+            // index of the next.
             let count = self.sets.count(used, kind);
             (count < self.pending[kind as usize]).then(|| (kind, self.events.pending[kind as usize][count as usize]))
         })
@@ -340,7 +347,7 @@ impl<'a, const N: usize> Walk<'a, N> {
     /// Undoes the returns from `level` on.
     fn go_back_to(&mut self, level: usize) {
         while self.level > level {
-            // The calls of this level are undone before the return that opened it, because one of them may have reused
+            // The calls of this level are undone first, and then the return before them, because a call may have reused
             // the slot of that return.
             if self.level < self.events.called.len() {
                 for position in (self.events.called[self.level - 1]..self.events.called[self.level]).rev() {

@@ -1,5 +1,5 @@
-//! An allocator, by Nathan Taylor's protocol: an allocation never returns an object that is allocated, and only an
-//! allocated object is freed.
+//! An allocator (Nathan Taylor's protocol): an allocation never returns an object that is already allocated, and only
+//! an allocated object is freed.
 
 use super::{Call, Object, Spec};
 use crate::operation::Op;
@@ -8,13 +8,13 @@ use crate::value::{Value, Values};
 
 /// The allocator.
 ///
-/// Objects are independent, so each is checked alone. There are two exceptions: the number of objects is limited (then
-/// an allocation that finds none depends on all of them), or a pending allocation took an unknown object.
+/// Objects are independent, so each is checked alone, with two exceptions. If the number of objects is limited, an
+/// allocation that finds none depends on all of them. If an allocation is pending, the object that it took is unknown.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {
     capacity: Option<u64>,
-    /// The objects that a pending allocation may turn out to have taken. It may have taken any other as well, but only
-    /// a `free` reveals it.
+    /// The objects that are freed at some time. A pending allocation may have taken any object, but only a later `free`
+    /// makes a difference.
     freed: Vec<Value>,
     /// Whether any allocation is pending.
     unknown: bool,
@@ -33,7 +33,8 @@ impl Allocator {
     pub(crate) fn new(capacity: Option<u64>, part: &Part<'_>) -> Self {
         let unknown = (0..part.len()).any(|p| part.op(p) == Op::ALLOC && part.output(p).is_none());
         let mut freed: Vec<Value> = Vec::new();
-        // Prefixes are searched, too, and in a prefix an outcome may be unknown that is known at the end.
+        // With a capacity, all objects are searched together, and prefixes too; in a prefix, an allocation may be
+        // pending that has returned at the end.
         if unknown || capacity.is_some() {
             freed.extend((0..part.len()).filter(|&p| part.op(p) == Op::FREE).map(|p| part.input(p)));
             freed.sort_unstable();
@@ -101,7 +102,7 @@ impl Spec for Allocator {
         }
     }
 
-    /// Without the operations on one of the allocated objects, that object would be left.
+    /// An allocation that finds no free object depends on all allocated objects.
     fn pins(&self, call: &Call<'_>) -> bool {
         self.capacity.is_some() && self.pure(call)
     }

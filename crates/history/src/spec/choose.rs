@@ -18,7 +18,7 @@ pub(crate) enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Hands `task` the specification of the part.
+    /// Calls `task` with the specification of the part.
     pub(crate) fn with<T>(self, part: &Part<'_>, task: impl FnOnce(&dyn DynSpec) -> T) -> T {
         match self {
             Subject::Model(model) => with_spec(model, part, task),
@@ -35,7 +35,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Hands `task` the model's specification of the part.
+/// Calls `task` with the model's specification of the part.
 pub(crate) fn with_spec<T>(model: &Model, part: &Part<'_>, task: impl FnOnce(&dyn DynSpec) -> T) -> T {
     let &Model { kind, capacity, initial } = model;
     let start = match part.history().values().get(initial) {

@@ -1,4 +1,4 @@
-//! A number that operations add to. `get` and `read` return it, and `fetch_add` returns its previous value.
+//! A number with addition. `get` and `read` return the number, and `fetch_add` returns its previous value.
 
 use super::{Call, Spec};
 use crate::operation::Op;

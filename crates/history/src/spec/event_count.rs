@@ -1,10 +1,11 @@
-//! An event count: it increases, and processes wait until it differs from the value they read (Reed and Kanodia 1979).
+//! An event count: a number that increases. Processes wait until it differs from the value that they read (Reed and
+//! Kanodia 1979).
 
 use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::Value;
 
-/// The count. A wait that returns `false` has timed out, which it may do at any time.
+/// The count. A wait that returns `false` has timed out, which is legal at any time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventCount {
     pub(crate) initial: i128,

@@ -1,7 +1,8 @@
-//! A key-value store: for each key a register whose value can also be deleted, or be a text that is appended to.
+//! A key-value store: a register for each key. Values can be deleted, and texts can be appended to.
 //!
-//! Every order of overlapping appends makes a different text. Most of these texts occur in no answer of the history,
-//! and no answer begins with them. All such texts behave alike, so they are one state, and the search visits it once.
+//! Every order of overlapping appends results in a different text. Most of these texts are not a prefix of any text
+//! that the history reads or expects. All such texts behave alike, so they are represented by one state, which the
+//! search visits once.
 
 use rustc_hash::FxHashSet;
 
@@ -10,7 +11,7 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::{Datum, Value, Values};
 
-/// The store; each key is an object of its own.
+/// The store. Each key is a separate object.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyValue<'a> {
     initial: Value,
@@ -25,11 +26,11 @@ pub(crate) struct KeyValue<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Held {
     Value(Value),
-    /// A text in full, with which a text that is read or expected begins.
+    /// A text that is a prefix of some text that is read or expected.
     Text(Box<str>),
-    /// A text with which no text that is read or expected begins.
+    /// A text that is not a prefix of any text that is read or expected.
     UnreadText,
-    /// Another value that no operation returns or expects.
+    /// A value other than a text that no operation returns or expects.
     UnreadValue,
 }
 
@@ -59,7 +60,7 @@ impl<'a> KeyValue<'a> {
     fn held(&self, value: Value) -> Held {
         match self.values.get(value) {
             Datum::Text(text) => self.text(text),
-            // A text can be appended to null, so null is a state of its own.
+            // A text can be appended to null, so null is a separate state.
             Datum::Null => Held::Value(value),
             _ if self.others.contains(&value) => Held::Value(value),
             _ => Held::UnreadValue,

@@ -1,8 +1,8 @@
-//! A list that shares its tail with the lists it was made from.
+//! A list that shares its tail with the list from which it was made.
 //!
-//! A search has a million states that differ in an element or two. Copies would take memory quadratic in their length;
-//! here a new state is one node. A list knows its length and its hash, so that unequal lists are told apart at once,
-//! and equal ones are walked only to their shared tail.
+//! A search has millions of states, each an element or two different from another. Copies would take memory
+//! proportional to their length; here a new state is one node. A list stores its length and its hash, so that unequal
+//! lists are usually distinguished at once. Equal lists are compared only up to their shared tail.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::value::Value;
 
-/// Values, the last pushed first.
+/// A list of values. The last pushed value is first.
 #[derive(Clone, Default)]
 pub(crate) struct List {
     head: Option<Rc<Node>>,
@@ -33,7 +33,7 @@ pub(super) fn mix(value: Value) -> u64 {
 pub(super) const BASE: u64 = 0xd6e8_feb8_6659_fd93;
 
 impl List {
-    /// The memory of a node, with the counts beside it.
+    /// The memory of a node with its two reference counts.
     pub(super) const NODE_BYTES: usize = size_of::<Node>() + 2 * size_of::<usize>();
 
     pub(super) fn len(&self) -> usize {
@@ -55,7 +55,7 @@ impl List {
         List { head: Some(Rc::new(node)) }
     }
 
-    /// The first value and the rest.
+    /// The first value, and the list of the others.
     pub(super) fn pop(&self) -> Option<(Value, &List)> {
         self.head.as_ref().map(|node| (node.value, &node.tail))
     }
@@ -108,7 +108,7 @@ impl fmt::Debug for List {
 }
 
 impl Drop for List {
-    /// Node by node: a long list dropped by recursion would need an equally deep stack.
+    /// Drops the nodes in a loop. Recursion would need a stack as deep as the list is long.
     fn drop(&mut self) {
         let mut head = self.head.take();
         while let Some(node) = head {

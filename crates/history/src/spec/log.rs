@@ -1,4 +1,4 @@
-//! A log: entries are added at the end and keep their places.
+//! A log: entries are added at the end, and never move.
 
 use super::list::List;
 use super::{Call, Spec};
@@ -10,7 +10,7 @@ use crate::value::Value;
 pub(crate) struct Log;
 
 impl Log {
-    /// The answer of a read: the entry at the index, null beyond the end.
+    /// The answer of a read: the entry at the index, or null beyond the end.
     fn entry(log: &List, index: i64) -> Value {
         let from_the_end = usize::try_from(index).ok().and_then(|index| log.len().checked_sub(index + 1));
         from_the_end.and_then(|n| log.iter().nth(n)).unwrap_or(Value::NULL)
@@ -47,7 +47,7 @@ impl Spec for Log {
     }
 
     fn state_bytes(&self, _: &List) -> usize {
-        // One node more than the state from which it was made.
+        // A new state adds one node to the state from which it was made.
         size_of::<List>() + List::NODE_BYTES
     }
 }

@@ -92,9 +92,9 @@ pub struct Call<'a> {
     pub key: Option<Value>,
     /// The input.
     pub input: Value,
-    /// The answer; `None` if it is unknown, and then any answer is possible.
+    /// The answer. `None` if the answer is unknown: then any answer is possible.
     pub output: Option<Value>,
-    /// The meaning of the values.
+    /// The table of the history's values.
     pub values: &'a Values,
 }
 
@@ -104,7 +104,7 @@ impl Call<'_> {
         self.output.is_none_or(|known| known == output)
     }
 
-    /// Whether it may have returned true, where a missing answer means true as well.
+    /// Whether the operation may have returned true. A null answer means true as well.
     pub(crate) fn agrees(&self) -> bool {
         self.output != Some(Value::FALSE)
     }
@@ -114,7 +114,7 @@ impl Call<'_> {
         self.output.is_none_or(|known| self.values.get(known) == Datum::Int(output))
     }
 
-    /// The integer input; one if there is none.
+    /// The integer input; 1 if there is none.
     pub(crate) fn amount(&self) -> i128 {
         match self.values.get(self.input) {
             Datum::Int(amount) => amount,
@@ -123,92 +123,94 @@ impl Call<'_> {
     }
 }
 
-/// The key by which independent objects are told apart: see [`Spec::object`].
+/// The identity of an independent object: see [`Spec::object`].
 pub(crate) type Object = [Option<Value>; 2];
 
-/// The order in which values come out, given the order in which they go in: see [`Spec::discipline`].
+/// The order in which values come out of a container: see [`Spec::discipline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// That of a queue.
+    /// The order in which they went in, as in a queue.
     FirstInFirstOut,
-    /// That of a stack.
+    /// The reverse order, as in a stack.
     LastInFirstOut,
-    /// Another that depends only on the values: that of a priority queue.
+    /// An order that depends only on the values, as in a priority queue.
     ByValue,
-    /// That of a broadcast: each consumer takes all values from the first on, in the order in which they went in. See
-    /// [`Spec::consumer`].
+    /// The order in which they went in, for each consumer separately: every consumer takes all values, from the first
+    /// on. See [`Spec::consumer`].
     Broadcast,
 }
 
 /// A sequential specification: the states of an object, and the effect of each operation on them.
 pub trait Spec {
-    /// The object's state. It is often cloned, compared and hashed: keep it small.
+    /// The object's state. The check clones, compares and hashes states often: keep them small.
     type State: Clone + Eq + Hash + Debug;
 
-    /// Whether [`step`](Self::step) looks at [`Call::process`]. If not, operations that differ only in it are checked
-    /// faster.
+    /// Whether [`step`](Self::step) depends on [`Call::process`]. If not, the check is faster, because it treats calls
+    /// of different processes as equal.
     const SEES_PROCESS: bool = true;
 
     /// The state before the first operation.
     fn initial(&self) -> Self::State;
 
-    /// The state after the operation; `None` if it cannot have given its answer in this state.
+    /// The state after the operation; `None` if the operation cannot return its answer in this state.
     fn step(&self, state: &Self::State, call: &Call<'_>) -> Option<Self::State>;
 
-    /// All states to which the operation can lead; by default that of [`step`](Self::step).
+    /// Calls `next` with each state to which the operation can lead; by default, with the result of
+    /// [`step`](Self::step).
     ///
-    /// Few specifications have a choice that the answer does not show. That of an allocator has one when an allocation
-    /// is pending and the object that it took is unknown.
+    /// Only few specifications have a choice that the answer does not show. An allocator has one when an allocation is
+    /// pending: the object that it took is unknown.
     fn successors(&self, state: &Self::State, call: &Call<'_>, next: &mut dyn FnMut(Self::State)) {
         if let Some(state) = self.step(state, call) {
             next(state);
         }
     }
 
-    /// The name of the operation's object. Objects share nothing, and each is checked alone; by default the key tells
-    /// them apart.
+    /// The identity of the operation's object: by default, the key. Objects share no state, and each is checked alone.
     fn object(&self, call: &Call<'_>) -> [Option<Value>; 2] {
         [call.key, None]
     }
 
-    /// Whether the operation, with its answer (with every answer, if it is unknown), leaves every state as it is. Such
-    /// an operation is checked faster, and can be left out of a counter-example.
+    /// Whether the operation, with its answer, never changes the state. If the answer is unknown, this must be true of
+    /// every answer. A pure operation is checked faster, and can be left out of a counter-example.
     fn pure(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false
     }
 
-    /// The group of the operation: operations that can only be left out together. If a whole group is left out, the
-    /// other operations stay as legal as before. For a queue, a group consists of the operations on one value. A
-    /// counter-example leaves out whole groups; by default, no operation is in any.
+    /// The group of the operation; by default none.
+    ///
+    /// If a legal history loses a whole group, the remaining operations must still be legal. For a queue, a group
+    /// consists of the operations on one value. A counter-example leaves out whole groups only.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         let _ = call;
         None
     }
 
-    /// Whether the operation depends on the whole contents of the object, as the answer "full" does. Then no group can
-    /// be left out while this operation stays.
+    /// Whether the operation depends on the whole contents of the object, as one with the answer "full" does. While
+    /// such an operation remains, no group can be left out.
     fn pins(&self, call: &Call<'_>) -> bool {
         let _ = call;
         false
     }
 
-    /// The discipline, if the object is a container: it lets the search look ahead. An operation with an input brings
-    /// that value in, unless it returns `false`, and an operation without one takes out the value that it returns,
-    /// unless that is null; no other operation changes the contents. In a broadcast, [`consumer`](Self::consumer) tells
-    /// the two apart.
+    /// The discipline, if the object is a container. It lets the search look ahead.
+    ///
+    /// An operation with an input inserts this value, unless it returns `false`. An operation without an input removes
+    /// the value that it returns, unless it returns null. No other operation may change the contents. In a broadcast,
+    /// [`consumer`](Self::consumer) distinguishes the two kinds of operation instead.
     fn discipline(&self) -> Option<Discipline> {
         None
     }
 
-    /// The consumer of a [`Broadcast`](Discipline::Broadcast) that takes the operation's output, unless that is null.
-    /// `None` if the operation brings a value in.
+    /// For a [`Broadcast`](Discipline::Broadcast), the consumer that takes the operation's output (nothing, if the
+    /// output is null). `None` if the operation publishes a value.
     fn consumer(&self, call: &Call<'_>) -> Option<Value> {
         let _ = call;
         None
     }
 
-    /// The approximate size of a state in bytes, for the memory limit; by default that of the type itself.
+    /// The approximate size of a state in bytes, for the memory limit; by default the size of the type itself.
     fn state_bytes(&self, state: &Self::State) -> usize {
         size_of_val(state)
     }

@@ -1,10 +1,10 @@
-//! A mutual-exclusion lock: at most one process has it, and only that process releases it.
+//! A mutual-exclusion lock: at most one process holds it, and only that process releases it.
 
 use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::{Value, Values};
 
-/// The lock. A process that dies with it keeps it.
+/// The lock. If a process dies while it holds the lock, the lock is never released.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mutex;
 

@@ -1,6 +1,5 @@
-//! A specification behind numbers: the checker only compares states, steps from them and shows them, so it works on
-//! their numbers. The search is compiled once for all specifications, and makes a virtual call only for a step that it
-//! has not made before.
+//! A specification with numbered states. The search works on the numbers alone, so it is compiled once for all
+//! specifications. It makes a virtual call only for a step that it has not computed before.
 
 use std::ops::Deref;
 
@@ -11,7 +10,7 @@ use super::{Call, Discipline, Object, Product, Spec};
 use crate::budget::{Budget, Exhausted, HASH_FACTOR};
 use crate::value::{Value, Values};
 
-/// A [`Spec`] of any type of state.
+/// A [`Spec`] with its type of state erased.
 pub(crate) trait DynSpec {
     /// [`Spec::SEES_PROCESS`].
     fn sees_process(&self) -> bool;
@@ -41,7 +40,7 @@ pub(crate) trait DynSpec {
     fn consumer(&self, call: &Call<'_>) -> Option<Value>;
 }
 
-/// The states that a check has met, each with a number.
+/// The states that a check has computed, each with a number.
 pub(crate) trait States {
     /// The state before the first operation.
     fn initial(&mut self, budget: &mut Budget) -> Result<u32, Exhausted>;
@@ -91,7 +90,7 @@ impl<S: Spec> DynSpec for S {
     }
 }
 
-/// The numbered states of a specification to which `R` points.
+/// The numbered states of the specification to which `R` points.
 struct Numbered<R: Deref<Target: Spec>> {
     spec: R,
     states: IndexSet<<R::Target as Spec>::State, FxBuildHasher>,
@@ -119,7 +118,7 @@ impl<R: Deref<Target: Spec>> States for Numbered<R> {
     fn successors(&mut self, state: u32, call: &Call<'_>, budget: &mut Budget) -> Result<Vec<u32>, Exhausted> {
         let mut next = Vec::new();
         self.spec.successors(&self.states[state as usize], call, &mut |state| next.push(state));
-        // The states are collected first, because a number for one changes the table that the specification looks at.
+        // The states are collected first, because numbering a state changes the table that the specification borrows.
         next.into_iter().map(|state| self.number(state, budget)).collect()
     }
 

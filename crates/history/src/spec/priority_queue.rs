@@ -45,7 +45,7 @@ impl Spec for PriorityQueue {
         }
     }
 
-    /// The operations of a priority: without them, the others still come in their order.
+    /// The operations on a priority. Without them, the others are still in a legal order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             Op::INSERT => Some(call.input),
@@ -53,7 +53,7 @@ impl Spec for PriorityQueue {
         }
     }
 
-    /// Without a value that fills it, a full queue is not full.
+    /// The answer "full" depends on all values of the queue.
     fn pins(&self, call: &Call<'_>) -> bool {
         self.capacity.is_some() && call.op == Op::INSERT && call.output == Some(Value::FALSE)
     }

@@ -1,4 +1,4 @@
-//! Several objects as one, for conditions under which they cannot be checked one at a time.
+//! Several objects as one, for conditions that cannot be checked one object at a time.
 
 use super::{Call, Object, Spec};
 use crate::value::Values;
@@ -8,7 +8,7 @@ use crate::value::Values;
 pub(crate) struct Product<'s, S>(pub(crate) &'s S);
 
 impl<S: Spec> Spec for Product<'_, S> {
-    /// The objects touched so far, ascending.
+    /// The objects used so far, ascending, each with its state.
     type State = Vec<(Object, S::State)>;
 
     fn initial(&self) -> Self::State {

@@ -14,9 +14,9 @@ pub(crate) struct Queue {
     pub(crate) capacity: Option<u64>,
 }
 
-/// The values in the queue: a list from the front, and one from the back.
+/// The values in the queue: a list from the front, and a list from the back.
 ///
-/// The hash is a polynomial of the contents, so it is the same wherever they are split.
+/// The hash is a polynomial of the contents, so it does not depend on where the two lists meet.
 #[derive(Clone, Default)]
 pub(crate) struct Line {
     front: List,
@@ -37,7 +37,7 @@ impl Line {
         Line { front: self.front.clone(), back: self.back.push(value), hash }
     }
 
-    /// The front value, and the others.
+    /// The front value, and the line of the others.
     fn dequeue(&self) -> Option<(Value, Line)> {
         let (value, rest) = self.front.pop()?;
         let power = BASE.wrapping_pow(self.len() as u32 - 1);
@@ -109,7 +109,7 @@ impl Spec for Queue {
         }
     }
 
-    /// The operations of a value: without them, the others still come in their order.
+    /// The operations on a value. Without them, the others are still in a legal order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             Op::ENQUEUE => Some(call.input),
@@ -117,7 +117,7 @@ impl Spec for Queue {
         }
     }
 
-    /// Without a value that fills it, a full queue is not full.
+    /// The answer "full" depends on all values of the queue.
     fn pins(&self, call: &Call<'_>) -> bool {
         self.capacity.is_some() && call.op == Op::ENQUEUE && call.output == Some(Value::FALSE)
     }
@@ -127,7 +127,7 @@ impl Spec for Queue {
     }
 
     fn state_bytes(&self, _: &Line) -> usize {
-        // One node more than the state from which it was made.
+        // A new state adds one node to the state from which it was made.
         size_of::<Line>() + List::NODE_BYTES
     }
 }

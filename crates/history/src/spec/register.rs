@@ -37,8 +37,8 @@ impl Spec for Register {
         call.op == Op::READ || call.op == Op::CAS && call.output == Some(Value::FALSE)
     }
 
-    /// The writes and reads of a value: without them, the other reads still return the value written last. A
-    /// compare-and-set depends on them.
+    /// The writes and reads of a value. Without them, the other reads still return the value written last. With
+    /// compare-and-set there are no groups, because it depends on the value before it.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             _ if self.cas => None,

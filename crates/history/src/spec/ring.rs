@@ -1,7 +1,7 @@
 //! A broadcast ring: every consumer sees every event, in the order of publication.
 //!
-//! All events that no consumer will see are represented alike; otherwise publishers that are far ahead would lead to as
-//! many states as their publications have orders.
+//! All events that no consumer will see are represented alike. Otherwise every order of such publications would lead to
+//! its own state.
 
 use rustc_hash::FxHashMap;
 
@@ -11,24 +11,24 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::{Value, Values};
 
-/// Rings by key, with their consumers, all of which exist from the start.
+/// Rings by key, with their consumers. All consumers exist from the start.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     capacity: Option<u64>,
-    /// By key, ascending.
+    /// Pairs of key and consumer, ascending.
     consumers: Vec<(Option<Value>, Value)>,
-    /// By key, the number of events that the furthest consumer may come to see.
+    /// For each key, the largest number of events that one consumer may see in the history.
     longest: FxHashMap<Option<Value>, u32>,
 }
 
 /// The progress of publication and of all consumers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Progress {
-    /// The published events that some consumer has not seen; null for an event that none will see.
+    /// The published events that some consumer has not yet seen, with null for each event that no consumer will see.
     unseen: List,
-    /// The number of these that each consumer has still to see; empty at first.
+    /// For each consumer, the number of published events that it has not yet seen; empty at first.
     behind: Vec<u32>,
-    /// The number of published events that some consumer may come to see.
+    /// The number of published events that some consumer may see.
     published: u32,
 }
 
@@ -56,13 +56,13 @@ impl Ring {
     }
 }
 
-/// The consumer named by the input, or the process if there is none.
+/// The consumer in the input, or the process if the input is null.
 fn consumer(call: &Call<'_>) -> Value {
     if call.input.is_null() { call.process.into() } else { call.input }
 }
 
 impl Progress {
-    /// The first `len` of a list whose newest come first.
+    /// The first `len` events of a list in which the newest is first.
     fn newest(unseen: &List, len: usize) -> List {
         if unseen.len() == len {
             return unseen.clone();
@@ -101,7 +101,7 @@ impl Spec for Ring {
         let place = consumers.binary_search(&(call.key, consumer(call))).ok()?;
         let event = (behind[place] as usize).checked_sub(1).and_then(|last| unseen.iter().nth(last));
         let Some(event) = event else { return call.answers(Value::NULL).then(|| state.clone()) };
-        // An event that no consumer will see still counts: the ring is not empty.
+        // A null event was published but is never seen, so no answer is right here, not even "empty".
         if event.is_null() || !call.answers(event) {
             return None;
         }
@@ -117,8 +117,8 @@ impl Spec for Ring {
         }
     }
 
-    /// An event, with every consumer's operation that took it: without it, each consumer sees the others in their
-    /// order.
+    /// The operations on an event: its publication, and every consumer's operation that took it. Without them, each
+    /// consumer sees the other events in their order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         if call.op == Op::PUBLISH { Some(call.input) } else { call.output }
     }

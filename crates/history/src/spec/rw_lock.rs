@@ -1,10 +1,10 @@
-//! A reader-writer lock: one writer has it, or any number of readers.
+//! A reader-writer lock: one writer holds it, or any number of readers.
 
 use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::Value;
 
-/// The lock. A reader may acquire it again while it has it; a writer may not.
+/// The lock. A reader that holds the lock may acquire it again; a writer may not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RwLock;
 
@@ -12,7 +12,7 @@ pub(crate) struct RwLock;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Holders {
     writer: Option<u32>,
-    /// Ascending; a process is listed once for each time that it acquired the lock.
+    /// Ascending. A process occurs once for each time that it acquired the lock.
     readers: Vec<u32>,
 }
 

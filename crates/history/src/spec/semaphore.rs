@@ -1,10 +1,10 @@
-//! A semaphore: permits are taken when there are enough of them, and released.
+//! A semaphore: permits are acquired if enough are available, and released.
 
 use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::Value;
 
-/// The permits. A process may release permits that it has not taken.
+/// The permits. A process may release permits that it has not acquired.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Semaphore {
     pub(crate) permits: u64,

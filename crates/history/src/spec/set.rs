@@ -1,10 +1,10 @@
-//! A set: each element is in it at most once. Elements are independent, so each is an object of its own.
+//! A set: each element is in it at most once. Elements are independent, so each is a separate object.
 
 use super::{Call, Object, Spec};
 use crate::operation::Op;
 use crate::value::{Value, Values};
 
-/// The set, or rather one element of it.
+/// One element of the set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Set;
 

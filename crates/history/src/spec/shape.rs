@@ -7,7 +7,7 @@ use crate::model::Kind;
 use crate::operation::{Op, Operation, Status};
 use crate::value::{Datum, Value, Values};
 
-/// An operation that the specification does not have, or not with these values.
+/// The specification does not have the operation, or not with these values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Misuse {
@@ -21,7 +21,7 @@ pub enum Misuse {
         /// The names that it has.
         known: String,
     },
-    /// The input is not of the kind that the operation takes.
+    /// The input is not of the type that the operation takes.
     #[error("the input of `{name}` must be {expected}, but is {found}")]
     Input {
         /// The name of the operation.
@@ -31,7 +31,7 @@ pub enum Misuse {
         /// The input found.
         found: String,
     },
-    /// The output is not of the kind that the operation gives.
+    /// The output is not of the type that the operation returns.
     #[error("the output of `{name}` must be {expected}, but is {found}")]
     Output {
         /// The name of the operation.
@@ -50,7 +50,7 @@ fn elsewhere(name: &str) -> String {
     if kinds.is_empty() { String::new() } else { format!(" (`{name}` is one of {})", kinds.join(", ")) }
 }
 
-/// The set of permitted values.
+/// A set of permitted values.
 #[derive(Clone, Copy)]
 enum Shape {
     Any,

@@ -40,7 +40,7 @@ impl Spec for Stack {
         }
     }
 
-    /// The operations of a value: without them, the others still come in their order.
+    /// The operations on a value. Without them, the others are still in a legal order.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             Op::PUSH => Some(call.input),
@@ -48,7 +48,7 @@ impl Spec for Stack {
         }
     }
 
-    /// Without a value that fills it, a full stack is not full.
+    /// The answer "full" depends on all values of the stack.
     fn pins(&self, call: &Call<'_>) -> bool {
         self.capacity.is_some() && call.op == Op::PUSH && call.output == Some(Value::FALSE)
     }
@@ -58,7 +58,7 @@ impl Spec for Stack {
     }
 
     fn state_bytes(&self, _: &List) -> usize {
-        // One node more than the state from which it was made.
+        // A new state adds one node to the state from which it was made.
         size_of::<List>() + List::NODE_BYTES
     }
 }

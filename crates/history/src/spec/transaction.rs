@@ -1,11 +1,10 @@
-//! Registers that are read and written several at a time: `[["read", "x", 1], ["write", "y", 2]]` takes effect at one
-//! moment.
+//! Registers with transactions: all steps of `[["read", "x", 1], ["write", "y", 2]]` take effect at one moment.
 
 use super::{Call, Spec};
 use crate::operation::Op;
 use crate::value::{Datum, Value, Values};
 
-/// Registers by the names that transactions use. (Where a history has several such objects, its keys tell them apart.)
+/// Registers, by the names that transactions use. A history may have several such objects, distinguished by its keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MultiRegister {
     /// The initial value of each register.
@@ -22,7 +21,7 @@ pub(super) enum Access {
 pub(super) fn access(step: Value, values: &Values) -> Option<Access> {
     let &[kind, key, value] = values.as_list(step)? else { return None };
     match values.get(kind) {
-        // With a colon: a keyword of Jepsen's.
+        // Jepsen's keywords begin with a colon.
         Datum::Text("read" | "r" | ":read" | ":r") => Some(Access::Read(key, value)),
         Datum::Text("write" | "w" | ":write" | ":w") => Some(Access::Write(key, value)),
         _ => None,
@@ -30,7 +29,7 @@ pub(super) fn access(step: Value, values: &Values) -> Option<Access> {
 }
 
 impl MultiRegister {
-    /// The steps, with the values that were read; `None` where the answer does not consist of the same steps.
+    /// The steps, with the values that were read. A step is `None` if the answer's step differs from the input's.
     fn steps<'a>(call: &Call<'a>) -> impl Iterator<Item = Option<Access>> + use<'a> {
         let values = call.values;
         let asked = values.as_list(call.input).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The interactive page: a frame of markup, the operations as data, and a script that draws them.
+//! The interactive page: HTML, the operations as JSON, and a script that draws them.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) fn page(timeline: &Timeline<'_>) -> String {
     let _ = writeln!(page, "<p class=\"faint\">Shown: {}.</p></header>", escape(&words::extent(timeline, &scene)));
     page += include_str!("page.html");
     page += &table(timeline, &scene);
-    // The markup's parser reacts only to "<" here.
+    // Inside a script element, "<" is the only character that HTML requires to be escaped.
     let data = data(&scene).replace('<', "\\u003c");
     let _ = write!(
         page,
@@ -32,7 +32,7 @@ pub(super) fn page(timeline: &Timeline<'_>) -> String {
     page
 }
 
-/// The counter-example as text, which needs no script and can be read aloud.
+/// The counter-example as a table of text, for browsers without scripts and for screen readers.
 fn table(timeline: &Timeline<'_>, scene: &Scene) -> String {
     let broken: Vec<&Bar> = scene.bars.iter().filter(|bar| matches!(bar.mark, Mark::Broken | Mark::Subject)).collect();
     if broken.is_empty() {
@@ -58,7 +58,8 @@ fn table(timeline: &Timeline<'_>, scene: &Scene) -> String {
     table + "</tbody>\n</table></div>\n"
 }
 
-/// The operations as JSON. Times are relative to the first call, so that the script's numbers represent them exactly.
+/// The operations as JSON. Times are relative to the first call, so that they fit into the script's floating-point
+/// numbers.
 fn data(scene: &Scene) -> String {
     let base = scene.bars.iter().map(|bar| bar.call).min().unwrap_or(0);
     let since = |time: u64| time - base;

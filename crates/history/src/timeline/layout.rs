@@ -1,4 +1,4 @@
-//! The layout of a static picture: the axis is the order of events, and stretches where a label needs space.
+//! The layout of a static picture. The axis shows the order of events, and is stretched where a label needs space.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::scene::Scene;
 
 /// The distance between two events.
 const GAP: f64 = 9.0;
-/// The width of a letter of the labels' type.
+/// The width of a letter in a label.
 const LETTER: f64 = 6.7;
 /// The space around a label.
 const PAD: f64 = 16.0;
@@ -14,25 +14,26 @@ const PAD: f64 = 16.0;
 /// Bars and lanes, in pixels; the axis begins at 0.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The beginning and the end of each of the scene's bars; that of a pending one is the picture's end.
+    /// The beginning and the end of each of the scene's bars. A pending operation's bar extends to the right edge.
     pub(super) spans: Vec<(f64, f64)>,
-    /// The linearization point of each.
+    /// The linearization point of each bar's operation.
     pub(super) points: Vec<Option<f64>>,
-    /// The line of each bar: overlapping bars of one process are on different lines.
+    /// The line of each bar. Overlapping bars of one process are on different lines.
     pub(super) lines: Vec<usize>,
-    /// Processes and their first lines, top to bottom.
+    /// The processes from top to bottom, each with its first line.
     pub(super) lanes: Vec<(u32, usize)>,
     pub(super) line_count: usize,
-    /// The end of the prefix in order.
+    /// The end of the longest legal prefix.
     pub(super) until: Option<f64>,
     pub(super) width: f64,
 }
 
-/// Kinds of events, in their order at equal times: calls come before returns, so that bars that touch overlap.
+/// Kinds of events, in their order at equal times. Calls come before returns, so operations that coincide in time
+/// overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Call,
-    /// A linearization point, by its place in the witness.
+    /// The linearization point of the operation with this index in the witness.
     Point(usize),
     Return,
     Until,
@@ -82,7 +83,7 @@ fn room(label: &str) -> f64 {
     label.chars().count() as f64 * LETTER + PAD
 }
 
-/// Places each bar on the first free line of its process.
+/// Puts each bar on the first free line of its process.
 fn stack(scene: &Scene, spans: &[(f64, f64)]) -> (Vec<usize>, Vec<(u32, usize)>, usize) {
     // For each process, the position from which each of its lines is free.
     let mut free: BTreeMap<u32, Vec<f64>> = BTreeMap::new();

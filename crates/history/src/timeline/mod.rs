@@ -2,16 +2,17 @@
 //!
 //! | I want | use |
 //! | --- | --- |
-//! | to explore: zoom, hover, see which operations overlapped | [`Timeline::html`]: one file, self-contained, light and dark |
+//! | to explore: zoom, hover, see which operations overlapped | [`Timeline::html`]: one self-contained file, light and dark |
 //! | a picture for a page or a report | [`Timeline::svg`]: the counter-example and its surroundings |
 //!
-//! If the history fails, the picture begins there: the operations of the counter-example are red, and the one that the
-//! reason is about is filled with red. A dashed line shows where the longest prefix in order ends; the operation whose
-//! return comes next has a dashed edge. If the history holds, a dot in each bar is its linearization point: the moment
-//! at which it may have taken effect, all at once; the dots from left to right are the witness.
+//! If the history fails, the page opens at the failure. The operations of the counter-example have a red edge, and the
+//! operation that the reason is about is filled with red. A dashed line shows where the longest legal prefix ends; the
+//! operation whose return comes next has a dashed edge. If the history is legal, a dot in each bar is the linearization
+//! point, a moment at which the operation may have taken effect; the dots from left to right are the witness.
 //!
-//! By default the axis shows the order of calls and returns, each as wide as its label needs: the overlap of bars
-//! matters, and times that differ by factors of a thousand hide it. The page can show true time, too.
+//! By default the axis shows the order of calls and returns, and each bar is as wide as its label needs. What matters
+//! is which bars overlap, and true times, which differ by factors of a thousand, would hide that. The page can show
+//! true time, too.
 //!
 //! ```
 //! use millstream_history::{Builder, Op, Operation, Options, Value, Verdict, check, timeline::Timeline};
@@ -58,14 +59,14 @@ impl<'a> Timeline<'a> {
         Timeline { title, history, verdict }
     }
 
-    /// An interactive page in one file: some 150 bytes per operation, and 20 kB. Of more than 20,000 operations, those
-    /// around the failure are shown.
+    /// An interactive page in one file of 20 kB plus some 150 bytes per operation. If there are more than 20,000
+    /// operations, only those around the failure are shown.
     pub fn html(&self) -> String {
         html::page(self)
     }
 
-    /// A static picture that follows the reader's light or dark setting. Of more than 40 operations, those around the
-    /// failure are shown, or only the counter-example.
+    /// A static picture that follows the reader's light or dark setting. If there are more than 40 operations, only
+    /// those around the failure are shown, or only the counter-example.
     pub fn svg(&self) -> String {
         svg::picture(self)
     }
@@ -80,7 +81,7 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // Not allowed in XML at all.
+            // XML does not permit these characters, even escaped.
             c if c.is_control() && c != '\n' && c != '\t' => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }

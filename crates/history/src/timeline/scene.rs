@@ -12,9 +12,9 @@ const MAX_LABEL: usize = 60;
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) bars: Vec<Bar>,
-    /// The end of the longest prefix in order.
+    /// The end of the longest legal prefix.
     pub(super) until: Option<u64>,
-    /// The number of operations left out.
+    /// The number of operations not shown.
     pub(super) left_out: usize,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Bar {
     pub(super) process: u32,
     pub(super) label: String,
     pub(super) call: u64,
-    /// The time of its return, by its own clock.
+    /// The time of the return, by the process's own clock.
     pub(super) returned: Option<u64>,
-    /// The time by which it has taken effect on every clock; `None` if it may take effect later.
+    /// The time by which the operation has taken effect, by every process's clock; `None` if it may take effect later.
     pub(super) settled: Option<u64>,
     pub(super) mark: Mark,
-    /// Its place in the witness and its linearization point.
+    /// The operation's index in the witness, and its linearization point.
     pub(super) point: Option<(usize, u64)>,
 }
 
@@ -39,18 +39,19 @@ pub(super) struct Bar {
 pub(super) enum Mark {
     /// No mark.
     Plain,
-    /// It failed, without effect.
+    /// The operation failed, without effect.
     Failed,
-    /// It belongs to the counter-example.
+    /// The operation belongs to the counter-example.
     Broken,
-    /// It is the operation that the reason is about.
+    /// The reason is about this operation.
     Subject,
-    /// Its return is the first event without an explanation, and it does not belong to the counter-example.
+    /// The operation's return is the first event that no order explains, and the operation does not belong to the
+    /// counter-example.
     Next,
 }
 
 impl Mark {
-    /// Its name in style sheets and in the page's data.
+    /// The name in style sheets and in the page's data.
     pub(super) fn name(self) -> &'static str {
         match self {
             Mark::Plain => "plain",
@@ -63,7 +64,7 @@ impl Mark {
 }
 
 impl Scene {
-    /// At most `most` operations and the counter-example's: those around the failing window, or the first ones.
+    /// The counter-example, and at most `most` operations around the failure; without a failure, the first operations.
     pub(super) fn around(timeline: &Timeline<'_>, most: usize) -> Self {
         let history = timeline.history;
         let length = history.len();
@@ -75,9 +76,9 @@ impl Scene {
         Scene::of(timeline, rows)
     }
 
-    /// The counter-example and the operations that overlap its time, if these are at most `most`; otherwise the
-    /// counter-example alone. All operations of a history that has no more than `most`; without a counter-example,
-    /// those of [`around`](Self::around).
+    /// All operations, if there are at most `most`. Otherwise, the counter-example and the operations that overlap its
+    /// time; if these are more than `most`, only the counter-example. Without a counter-example, like
+    /// [`around`](Self::around).
     pub(super) fn close(timeline: &Timeline<'_>, most: usize) -> Self {
         let history = timeline.history;
         let broken: Vec<usize> = broken(timeline.verdict).collect();
@@ -118,7 +119,7 @@ impl Scene {
     }
 }
 
-/// The rows of the counter-example, and the row of the first return without an explanation.
+/// The rows of the counter-example, and the row of the first return that no order explains.
 fn broken(verdict: &Verdict) -> impl Iterator<Item = usize> + '_ {
     let (rows, culprit) = match verdict {
         Verdict::Fails(found) => (found.operations.as_slice(), found.prefix.map(|prefix| prefix.culprit)),
@@ -153,7 +154,8 @@ fn mark(timeline: &Timeline<'_>, row: usize) -> Mark {
     if timeline.history.status(row) == Status::Fail { Mark::Failed } else { Mark::Plain }
 }
 
-/// By row, the place in the witness and the linearization point: as early as the call and the earlier points permit.
+/// For each row, its index in the witness and its linearization point, which is as early as the call and the earlier
+/// points permit.
 fn points(history: &History, verdict: &Verdict) -> Vec<Option<(usize, u64)>> {
     let Verdict::Holds(witness) = verdict else { return Vec::new() };
     let mut points = vec![None; history.len()];

@@ -45,7 +45,7 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     }
     let _ = writeln!(svg, "<g transform=\"translate({},{top})\">", MARGIN + NAMES);
     lanes(&mut svg, &layout, width - 2.0 * MARGIN);
-    // The line is drawn behind the bars, so that it crosses no label.
+    // The line is drawn before the bars, so that it crosses no label.
     if let Some(x) = layout.until {
         let _ = writeln!(
             svg,
@@ -60,7 +60,7 @@ pub(super) fn picture(timeline: &Timeline<'_>) -> String {
     svg
 }
 
-/// The text above the picture, in lines that fit.
+/// The text above the picture, in lines that fit its width.
 fn said(timeline: &Timeline<'_>, scene: &Scene, width: f64) -> Vec<String> {
     let letters = (width / LETTER) as usize;
     let mut lines = Vec::new();

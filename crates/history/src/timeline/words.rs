@@ -48,7 +48,7 @@ pub(super) fn findings(timeline: &Timeline<'_>) -> Vec<String> {
     }
 }
 
-/// The number of operations, and how many of them are shown.
+/// Says how many operations there are, and how many of them are shown.
 pub(super) fn extent(timeline: &Timeline<'_>, scene: &Scene) -> String {
     let history = timeline.history;
     let skew = match history.skew() {
@@ -65,7 +65,7 @@ fn operations(count: usize) -> String {
     if count == 1 { "1 operation".to_owned() } else { format!("{count} operations") }
 }
 
-/// With a capital and a full stop.
+/// The text with a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Histories with many possible orders that no answer tells apart are decided: those orders lead to one state.
+//! Histories with many possible orders are decided if no answer distinguishes the orders: they lead to one state.
 
 use millstream_history::{Builder, History, Kind, Model, Op, Operation, Options, Progress, Value, Verdict, check};
 
 use crate::support::random::{Random, seed};
 
-/// The memory limit is low, so that a search through the orders one at a time would hit it.
+/// The memory limit is so low that a search through all orders would hit it.
 fn decide(history: &History, model: &Model) -> Verdict {
     let options = Options { memory_bytes: 64 << 20, ..Options::default() };
     let verdict = check(history, model, &options).expect("the model's operations");
@@ -12,7 +12,8 @@ fn decide(history: &History, model: &Model) -> Verdict {
     verdict
 }
 
-/// Rounds of overlapping appends, some with a write among them, and a read after each. The last answer may be wrong.
+/// Rounds of overlapping appends, some with a write among them, and a read after each round. With `wrong`, the last
+/// answer is wrong.
 fn appends(model: Model, rounds: u32, width: u32, wrong: bool, random: &mut Random) -> History {
     let mut builder = Builder::new();
     let mut text = String::new();
@@ -48,8 +49,8 @@ fn appends_that_overlap() {
     }
 }
 
-/// Two publishers whose publications overlap in pairs, `published` each, and a consumer that sees the first few. The
-/// last one that it saw may be an event too far.
+/// Two publishers whose publications overlap in pairs, `published` each, and a consumer that sees the first few events.
+/// With `passed_over`, the consumer skips an event before the last one.
 fn far_behind(published: u32, seen: u32, passed_over: bool) -> History {
     let mut builder = Builder::new();
     for number in 0..published {

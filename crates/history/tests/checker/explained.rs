@@ -1,10 +1,11 @@
-//! The explanation of a failure: its time, the order before it, and no unrelated operation.
+//! The explanation of a failure: its time, the legal order before it, and no unrelated operation.
 
 use millstream_history::{
     Builder, Counterexample, History, Kind, Model, Op, Operation, Options, Value, Verdict, check,
 };
 
-/// One operation after the other, each by a process of its own and at ten times its row: key, name, input, output.
+/// Operations one after the other: key, name, input, output. Each has its own process, and is called at ten times its
+/// row.
 fn in_turn(rows: &[(Option<i64>, Op, Value, Value)]) -> History {
     let mut builder = Builder::new();
     for (row, &(key, op, input, output)) in rows.iter().enumerate() {
@@ -39,7 +40,7 @@ fn the_prefix_ends_with_the_event_before_the_culprits_return() {
 #[test]
 fn the_first_failure_of_several_objects_is_reported() {
     let (null, one) = (Value::NULL, Value::int(1));
-    // The object that is seen first fails first, and then the other one does.
+    // In one round the object that occurs first fails first, and in the other round the second object does.
     for [c, d] in [[0, 1], [1, 0]].map(|keys| keys.map(Some)) {
         let history = in_turn(&[
             (Some(0), Op::WRITE, Value::int(2), null),
@@ -52,7 +53,7 @@ fn the_first_failure_of_several_objects_is_reported() {
     }
 }
 
-/// 1 and 2 are in, and 2 comes out at 9. Only at 20 does it become known that the other removal did not take 1.
+/// 1 and 2 are in the container, and 2 comes out at 9. Only at 20 does the other removal answer that it did not take 1.
 #[test]
 fn a_failure_excused_by_a_pending_removal_comes_with_its_answer() {
     for (kind, insert, remove) in
@@ -71,7 +72,7 @@ fn a_failure_excused_by_a_pending_removal_comes_with_its_answer() {
             }
             push(key(0), 1, remove, [None, Some(3)], 6, 20);
             push(key(0), 2, remove, [None, Some(2)], 7, 9);
-            // The other object fails earlier.
+            // With `others`, another object fails earlier.
             if others {
                 push(key(1), 3, remove, [None, Some(99)], 14, 15);
             }
@@ -83,8 +84,8 @@ fn a_failure_excused_by_a_pending_removal_comes_with_its_answer() {
     }
 }
 
-/// The enqueue of 1 takes long, and 1 is dequeued long before it returns: a check of a few operations has both or
-/// neither.
+/// The enqueue of 1 takes long, and 1 is dequeued long before the enqueue returns. A check of a few operations must
+/// include both or neither.
 #[test]
 fn a_value_taken_before_its_insertion_returned_is_gone() {
     let mut builder = Builder::new();
@@ -108,7 +109,7 @@ fn a_value_taken_before_its_insertion_returned_is_gone() {
     assert_eq!(example.prefix.expect("it was found").culprit, 1, "the queue has no bound");
 }
 
-/// The bound was exceeded before 99 came out, which would be wrong without a bound, too.
+/// The bound was exceeded before 99 came out. That 99 comes out is also wrong without a bound.
 #[test]
 fn the_first_failure_of_a_bounded_container_is_reported_with_or_without_its_bound() {
     let null = Value::NULL;
@@ -128,7 +129,7 @@ fn the_first_failure_of_a_bounded_container_is_reported_with_or_without_its_boun
     assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(2), "{example:?}");
 }
 
-/// When 1 is allocated again, the first allocation may also have taken 1; later it answers that it took 2.
+/// When 1 is allocated again, the first allocation is pending and may have taken 1. Later it answers that it took 2.
 #[test]
 fn a_pending_allocation_may_have_taken_a_freed_object() {
     let mut builder = Builder::new();
@@ -148,7 +149,7 @@ fn a_pending_allocation_may_have_taken_a_freed_object() {
     assert_eq!(example.prefix.map(|prefix| prefix.culprit), Some(0), "{example:?}");
 }
 
-/// Without the events that filled the ring, "full" would be wrong, too; with them it is right.
+/// The answer "full" is right, but without the events that filled the ring it would seem wrong.
 #[test]
 fn an_answer_about_the_whole_object_is_not_blamed_for_omitted_operations() {
     let (yes, no, consumer) = (Value::TRUE, Value::FALSE, Value::int(7));
@@ -175,7 +176,7 @@ fn the_reason_is_about_one_of_the_operations() {
         ),
         (Kind::Register, &[(Op::WRITE, int(1), null), (Op::READ, null, int(3))], 1),
         (Kind::Allocator, &[(Op::ALLOC, null, int(1)), (Op::ALLOC, null, int(1))], 1),
-        // The general search decides this one: the value occurs twice.
+        // A value occurs twice, so the general search decides this history.
         (Kind::CasRegister, &[(Op::WRITE, int(1), null), (Op::WRITE, int(1), null), (Op::READ, null, int(3))], 2),
     ] {
         let rows: Vec<_> = rows.iter().map(|&(op, input, output)| (None, op, input, output)).collect();

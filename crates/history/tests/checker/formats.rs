@@ -1,4 +1,4 @@
-//! A written history reads back, and a malformed one is refused at its line.
+//! A history that was written can be read, and a malformed one is rejected at its line.
 
 use millstream_history::format::{Format, guess, read, write_json};
 use millstream_history::{History, Kind, Model, Options, check};

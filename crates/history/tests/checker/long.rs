@@ -1,7 +1,7 @@
-//! Long histories of distinct values: one violation among many operations is found, many violations are explained in a
-//! moment, and the procedures keep the limits, too.
+//! Long histories of distinct values: one violation among many operations is found, many violations are explained
+//! quickly, and the procedures respect the limits.
 //!
-//! `MILLSTREAM_STRESS=100` plants in a million operations.
+//! `MILLSTREAM_STRESS=100` makes histories of a million operations.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use crate::support::generate::{Plan, valid};
 use crate::support::random::{Random, seed, stress};
 use crate::support::thread_time::thread_time;
 
-/// The kinds that a procedure decides without the search.
+/// The kinds that procedures decide without the search.
 const KINDS: [Kind; 7] =
     [Kind::Register, Kind::Queue, Kind::Stack, Kind::PriorityQueue, Kind::Set, Kind::Allocator, Kind::Mutex];
 
-/// A history of 4 processes whose values never collide with planted ones.
+/// A history of 4 processes whose values differ from the planted ones.
 fn long(model: Model, operations: usize, random: &mut Random) -> History {
     let plan = Plan { distinct: true, ..Plan::new(model, 4, operations) };
     let history = valid(&plan, random);
@@ -66,7 +66,7 @@ fn many_violations_are_explained_by_the_first() {
     for priority in 0..count {
         push(Op::INSERT, Value::from(priority), Value::NULL);
     }
-    // The largest comes first, so every removal but the last is wrong.
+    // The largest value comes out first, so every removal but the last is wrong.
     for priority in (0..count).rev() {
         push(Op::DELETE_MIN, Value::NULL, Value::from(priority));
     }

@@ -1,16 +1,16 @@
-//! The checker as its users see it, compared with objects other than its own specifications.
+//! Tests of the public checker. They compare it with objects that are independent of its specifications.
 //!
 //! | file | property |
 //! | --- | --- |
-//! | [`ambiguous`] | orders that no answer tells apart do not make a history hard |
-//! | [`explained`] | a failure's explanation has only operations that cause it |
-//! | [`formats`] | a written history reads back, a malformed one is refused at its line |
-//! | [`long`] | one violation among many operations is found, many are explained, and limits are kept |
+//! | [`ambiguous`] | orders that no answer distinguishes do not make a history hard |
+//! | [`explained`] | the explanation of a failure has only operations that cause it |
+//! | [`formats`] | a history that was written can be read, a malformed one is rejected at its line |
+//! | [`long`] | one violation among many operations is found, many are explained, and limits are respected |
 //! | [`oracle`] | the verdict is that of a checker that tries every order |
 //! | [`pending`] | pending operations neither hide a failure nor are blamed for one |
 //! | [`planted`] | every kind of violation is found and shown in a few operations |
-//! | [`turns`] | a hard object neither hides another's failure nor takes more than an explanation's limits |
-//! | [`valid`] | histories of correct objects raise no alarm |
+//! | [`turns`] | a hard object neither hides another's failure nor exceeds the limits of an explanation |
+//! | [`valid`] | histories of correct objects are accepted |
 
 mod ambiguous;
 mod explained;

@@ -19,7 +19,7 @@ fn models() -> Vec<Model> {
     Kind::ALL.iter().map(|&kind| Model::new(kind)).chain(bounded).chain(started).collect()
 }
 
-/// A small history in which an answer or two may be wrong.
+/// A small history in which one or two answers may be wrong.
 fn history(plan: &Plan, random: &mut Random) -> History {
     let mut builder = Builder::new();
     let mut made = operations(plan, random, builder.values());
@@ -39,13 +39,13 @@ fn spoil(operations: &mut [Operation], random: &mut Random) {
     let (a, b) = (random.below(operations.len()), random.below(operations.len()));
     let (from, to) = (operations[b], &mut operations[a]);
     match random.below(4) {
-        // Another operation's answer, or another small one.
+        // The answer of another operation, or another small value.
         0 | 1 if from.op == to.op && from.status == Status::Ok && from.input.is_null() == to.input.is_null() => {
             to.output = from.output;
         }
         2 if to.output.as_int().is_some() => to.output = Value::int(random.below(3) as i64),
         2 if [Value::FALSE, Value::TRUE].contains(&to.output) => to.output = Value::from(to.output == Value::FALSE),
-        // The operation took less time.
+        // The operation returns at its call.
         3 => to.ret = to.ret.map(|_| to.call),
         _ => {}
     }
@@ -62,7 +62,7 @@ fn agree(models: &[Model], condition: Condition, rounds: usize, checker: impl Fn
                 keys: if random.one_in(4) { 2 } else { 0 },
                 ..Plan::new(*model, 2 + random.below(3), 3 + random.below(4))
             };
-            // The oracle knows only one object, except in a store, where each key is one.
+            // The oracle has only one object, except in a store, where each key is an object.
             let plan = if model.kind == Kind::KeyValue { plan } else { Plan { keys: 0, ..plan } };
             let history = history(&plan, &mut random);
             let expected = holds(&history, &all(&history), model, condition);
@@ -92,7 +92,8 @@ fn sequential_consistency_agrees_with_trying_every_order() {
     agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
         sequentially_consistent(history, model, &Options::default()).expect("the generator knows the operations")
     });
-    // This check has a witness of linearizability, in which a process's touching operations may be swapped.
+    // This check starts from a witness of linearizability, which may have operations of one process in the wrong order
+    // if they coincide in time.
     agree(&models(), Condition::Program, 1000 * stress(), |history, model| {
         let options = Options::default();
         let linearizable = check(history, model, &options).expect("the generator knows the operations");

@@ -6,7 +6,7 @@ use millstream_history::{Builder, History, Kind, Op, Operation, Options, Value, 
 
 use crate::planted::part;
 
-/// Each operation by a process of its own: a name, an input, an output, and the times of its call and return.
+/// An operation: its name, its input, its output, and the times of its call and return. Each has its own process.
 type Row = (Op, Option<i64>, Option<i64>, u64, Option<u64>);
 
 fn history(rows: &[Row]) -> History {
@@ -24,8 +24,8 @@ fn verdict(history: &History, kind: Kind) -> Verdict {
     check(history, &kind.into(), &options).expect("its operations")
 }
 
-/// Seven removals are pending when 2 is removed before 1; later they return values that are enqueued after that. None
-/// of the seven is to blame.
+/// Seven removals are pending when 2 is removed before 1. Later they return values that are enqueued after the failure,
+/// so none of the seven belongs to the explanation.
 #[test]
 fn the_operations_shown_fail_by_the_time_of_the_failure() {
     let mut rows: Vec<Row> = vec![(Op::ENQUEUE, Some(1), None, 0, Some(1)), (Op::ENQUEUE, Some(2), None, 2, Some(3))];
@@ -53,7 +53,7 @@ fn the_operations_shown_fail_by_the_time_of_the_failure() {
     assert!(matches!(verdict(&then, Kind::Queue), Verdict::Fails(_)), "{example:?} was fine by then");
 }
 
-/// The last pending pops are tried first, and do not help, since the stack was found empty before they were called.
+/// The last pending pops are tried first. They do not help, because the stack was found empty before they were called.
 #[test]
 fn a_stack_whose_pending_pops_take_many_attempts_is_decided() {
     let mut rows: Vec<Row> =
@@ -65,7 +65,7 @@ fn a_stack_whose_pending_pops_take_many_attempts_is_decided() {
     assert!(matches!(found, Verdict::Holds(_)), "{found:?}");
 }
 
-/// In each phase a small value has to be gone before each of many larger ones is removed.
+/// In each phase, a small value has to be gone before many larger values are removed.
 #[test]
 fn many_removals_that_wait_for_pending_ones_are_decided() {
     let (phases, removals) = (16, 64);
@@ -88,7 +88,7 @@ fn many_removals_that_wait_for_pending_ones_are_decided() {
     assert!(matches!(found, Verdict::Holds(_)), "{found:?}");
 }
 
-/// The operation has no answer, so it needs no place.
+/// The operation has no answer, so it need not be in the order.
 #[test]
 fn a_pending_observation_is_in_no_order() {
     let history = history(&[(Op::CONTAINS, Some(1), None, 0, None)]);

@@ -1,7 +1,8 @@
-//! Planted violations of every kind are found, wherever they are, and shown in a few operations.
+//! Planted violations of every kind are found wherever they are, and are explained with few operations.
 //!
-//! Each is a handful of operations, one after the other, that no history may have, whatever else happens meanwhile:
-//! their values are their own. They are planted at the start, in the middle and at the end of a valid history.
+//! A violation is a handful of consecutive operations that no legal history contains. Their values do not occur
+//! elsewhere, so other operations cannot make them legal. Each violation is planted at the start, in the middle and at
+//! the end of a valid history.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub(crate) struct Violation {
     pub(crate) model: &'static str,
     pub(crate) name: &'static str,
     operations: &'static [Planted],
-    /// Whether it is a violation only at the start.
+    /// Whether the operations are a violation only at the start of a history.
     pub(crate) at_start: bool,
 }
 
@@ -31,7 +32,7 @@ const fn first(model: &'static str, name: &'static str, operations: &'static [Pl
     Violation { model, name, operations, at_start: true }
 }
 
-/// Values from 900 on belong to the planted operations alone; so do keys and elements.
+/// Values, keys and elements from 900 on occur only in planted operations.
 #[rustfmt::skip]
 pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("register", "a value that was never written", &[(0, "read", "null", "901")]),
@@ -138,7 +139,7 @@ pub(crate) const VIOLATIONS: &[Violation] = &[
     anywhere("log", "an entry that is lost", &[(0, "append", "901", "null"), (1, "read", "null", "[]")]),
 ];
 
-/// Time for planted operations between any two events.
+/// The factor by which times are stretched, to leave time for planted operations between any two events.
 const STRETCH: u64 = 100;
 
 /// The history with the violation after the events up to `place` in 0..=2: start, middle, end.
@@ -186,7 +187,7 @@ pub(crate) fn part(history: &History, rows: &[u32]) -> History {
     read(kept.join("\n").as_bytes(), Format::Json, None).expect("a part is consistent")
 }
 
-/// The findings must not depend on the speed of the machine.
+/// No time limit for the explanation, so that its result does not depend on the speed of the machine.
 fn patient() -> Options {
     Options { explain_time: Some(Duration::from_secs(60)), ..Options::default() }
 }
@@ -219,7 +220,7 @@ fn every_planted_violation_is_found_and_shown_in_few_operations() {
                 violation.name,
                 shown()
             );
-            // A ring's consumers are those of its history, so a part without one means something else.
+            // A ring's consumers are those in its history, so a part without some consumer describes another ring.
             if example.start.is_none() && model.kind != Kind::Ring {
                 let alone = part(&history, &example.operations);
                 let verdict = check(&alone, &model, &Options::default()).expect("the table knows the operations");

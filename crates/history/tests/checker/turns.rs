@@ -1,4 +1,4 @@
-//! No hard object keeps another from its answer, and an explanation stays within its own limits.
+//! A hard object does not prevent the decision of another, and an explanation stays within its own limits.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use millstream_history::{
 
 use crate::support::thread_time::thread_time;
 
-/// Key 0 is beyond any search: enqueues of few values that all overlap, and dequeues after them that find the queue
-/// empty too early. Key 1 dequeues at 100 a value that was never enqueued.
+/// Key 0 is too hard for any search: enqueues of few distinct values that all overlap, followed by dequeues that find
+/// the queue empty too early. Key 1 dequeues, at time 100, a value that was never enqueued.
 fn hard_beside_easy() -> History {
     let mut builder = Builder::new();
     let mut push = |key, process, op, [input, output]: [Value; 2], call, ret| {
@@ -40,7 +40,7 @@ fn a_hard_key_does_not_hide_the_failure_of_another() {
     let history = hard_beside_easy();
     let easy = (history.len() - 1..history.len()).map(|row| row as u32).collect::<Vec<_>>();
     let explain_time = Some(Duration::from_millis(50));
-    // Key 0 alone would use up any of these limits.
+    // Key 0 alone would exhaust each of these limits.
     let options = Options { explain_time, memory_bytes: 1 << 40, ..Options::default() };
     let began = thread_time();
     for explain in [false, true] {
@@ -64,7 +64,7 @@ fn an_explanation_without_time_or_memory_changes_no_verdict() {
     }
 }
 
-/// A register with read and write under any name.
+/// A register as a custom specification: every operation other than `write` is a read.
 struct Cell;
 
 impl Spec for Cell {
@@ -84,7 +84,7 @@ fn the_first_of_many_failures_is_reported_whatever_the_order_of_the_keys() {
     let mut builder = Builder::new();
     let keys = 30;
     for key in 0..keys {
-        // The last key fails first, and key 7 last of all.
+        // A later key fails earlier, except for key 7, which fails last.
         let at = if key == 7 { 100_000 } else { 10_000 - 100 * key };
         let read = Operation::new(key as u32, Op::READ, Value::NULL);
         let key = Some(Value::int(key));

@@ -1,4 +1,4 @@
-//! Histories at the limits of a procedure, and one beyond them.
+//! Histories at a procedure's limits and beyond.
 
 use super::{Act, Answer, Decision, Seen, history, try_decide};
 use crate::budget::{Budget, Options};
@@ -6,8 +6,8 @@ use crate::model::{Kind, Model};
 use crate::operation::Op;
 use crate::part::Part;
 
-/// Of two overlapping allocations the more urgent one was called last. If it came first, the object would be free for
-/// too long.
+/// Of two overlapping allocations, the one that returns first was called last. If it came first, the object would be
+/// free for too long.
 #[test]
 fn the_allocation_called_first_comes_first_before_exhaustion() {
     let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret: Some(ret), process };
@@ -24,8 +24,8 @@ fn the_allocation_called_first_comes_first_before_exhaustion() {
     assert_eq!((seen.held, seen.open), (1, 0), "decided without the search");
 }
 
-/// A history in which a value is popped `times` times from below another value, which is gone by then only if one of
-/// the pending pops took it.
+/// A history in which, `times` times, a value is popped from below another value. That is legal only if one of the
+/// pending pops took the upper value.
 fn covered(times: u64, pending: u64) -> Vec<Act> {
     let act =
         |process: u64, op, input, output, call, ret| Act { op, input, output, call, ret, process: process as u32 };
@@ -41,7 +41,8 @@ fn covered(times: u64, pending: u64) -> Vec<Act> {
     pops.chain(phases).collect()
 }
 
-/// With one pending pop too few, the procedure would have to try all choices, and leaves the history open instead.
+/// One pending pop is missing. To prove the failure, the procedure would have to try all choices, so it leaves the
+/// history open.
 #[test]
 fn a_stack_with_too_many_choices_is_left_open() {
     let decide = |acts: &[Act]| {

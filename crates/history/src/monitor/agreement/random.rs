@@ -1,4 +1,4 @@
-//! Random histories: some that an object could have produced, some that are slightly wrong.
+//! Random histories: some that an object could have produced, and some with small errors.
 
 use super::{Act, Answer, CONTAINERS, Decision, Seen, compare_first, history, is_legal, stress, try_decide};
 use crate::budget::{Budget, Options};
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Runs an object of `model` through `n` operations one after the other, ten time units apart.
+/// Runs `n` operations on an object of `model`, one after the other, ten time units apart.
 fn run(model: &Model, n: usize, random: &mut Random) -> Vec<Act> {
     let mut state: Vec<i64> = Vec::new();
     let mut values: Vec<i64> = (1..=n as i64).collect();
@@ -104,7 +104,7 @@ fn mutex(state: &mut Vec<i64>, process: u32) -> (Op, Option<i64>, Answer) {
     }
 }
 
-/// Makes operations longer, so that they overlap.
+/// Lengthens operations, so that they overlap.
 fn stretch(acts: &mut [Act], most: usize, random: &mut Random) {
     for act in acts.iter_mut() {
         act.call -= random.below(most) as u64;
@@ -113,7 +113,7 @@ fn stretch(acts: &mut [Act], most: usize, random: &mut Random) {
     acts.sort_by_key(|act| act.call);
 }
 
-/// Swaps answers, moves operations, and leaves returns out.
+/// Swaps answers, moves operations, and removes returns.
 fn disturb(acts: &mut [Act], random: &mut Random) {
     for _ in 0..random.below(4) {
         let (a, b) = (random.below(acts.len()), random.below(acts.len()));
@@ -134,7 +134,7 @@ fn disturb(acts: &mut [Act], random: &mut Random) {
     acts.sort_by_key(|act| act.call);
 }
 
-/// Shortens operations that last until their process's next one, and drops those without any time left.
+/// Shortens operations that overlap the next one of their process, and drops those that would have no duration.
 fn one_at_a_time(acts: &mut Vec<Act>) {
     for i in 0..acts.len() {
         let next = acts[i + 1..].iter().find(|act| act.process == acts[i].process).map(|act| act.call);
@@ -181,12 +181,12 @@ fn agree(model: &Model, cases: u64, longest: usize) {
     }
     println!("{model}: {seen:?}");
     assert!(seen.held > cases / 20 && seen.failed > cases / 20, "{seen:?}");
-    // The search may have to decide which of many staying values the pending removals of a stack took, and which object
-    // a pending allocation took.
+    // The expected share of open histories. The search may have to decide which values the pending removals of a stack
+    // took, and which object a pending allocation took.
     let open_one_in = match (model.kind, model.capacity) {
         (Kind::Stack, _) => 1000,
         (Kind::Allocator, Some(_)) => 10,
-        // The search also decides for processes whose operations touch and do not alternate.
+        // The search also decides histories in which a process's operations coincide in time and do not alternate.
         (Kind::Mutex, _) => 4,
         _ => u64::MAX,
     };
@@ -255,7 +255,7 @@ fn long_valid_histories_are_explained() {
         for round in 0..20 * stress() {
             let n = 100 << (round % 6);
             let mut acts = run(&model, n, &mut random);
-            // An operation must have had its effect by the time its process calls the next one, soon after.
+            // A process calls its next operation soon, and an operation must take effect before that.
             let most = if model.kind == Kind::Mutex { 9 } else { 1 + random.below(60) };
             stretch(&mut acts, most, &mut random);
             one_at_a_time(&mut acts);

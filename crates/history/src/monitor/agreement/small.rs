@@ -5,7 +5,8 @@ use crate::model::{Kind, Model};
 use crate::operation::Op;
 use crate::value::Value;
 
-/// Calls `look` with every arrangement of `n` calls, in their order, and returns, some of which never come.
+/// Calls `look` with every arrangement of `n` operations. The calls are in order; the returns are in every order, and
+/// some are missing.
 pub(super) fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)])) {
     fn go(n: usize, time: u64, spans: &mut Vec<(u64, Option<u64>)>, look: &mut impl FnMut(&[(u64, Option<u64>)])) {
         if spans.len() == n {
@@ -19,7 +20,8 @@ pub(super) fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)]
             if spans[open].1.is_some() {
                 continue;
             }
-            // Without a call between two returns, their order does not matter: keep the ascending one.
+            // If no call is between two returns, the order of the two does not matter: only the ascending order is
+            // generated.
             let last = spans.iter().enumerate().find(|(_, span)| span.1 == time.checked_sub(1) && time > 0);
             if last.is_some_and(|(other, _)| other > open) {
                 continue;
@@ -32,7 +34,7 @@ pub(super) fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)]
     go(n, 0, &mut Vec::new(), look);
 }
 
-/// Every choice of one label for each operation that satisfies `makes_sense`.
+/// Every choice of a label per operation that satisfies `makes_sense`.
 pub(super) fn all_choices(labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Vec<Vec<Label>> {
     let mut chosen = Vec::new();
     choices(labels, &mut |labels| {
@@ -48,7 +50,7 @@ pub(super) fn acts(labels: &[Label], spans: &[(u64, Option<u64>)], process: impl
     labels.iter().zip(spans).enumerate().map(act).collect()
 }
 
-/// Calls `look` with every choice of one label for each operation.
+/// Calls `look` with every choice of a label per operation.
 fn choices(labels: &[Vec<Label>], look: &mut impl FnMut(&[Label])) {
     fn go(labels: &[Vec<Label>], chosen: &mut Vec<Label>, look: &mut impl FnMut(&[Label])) {
         match labels.get(chosen.len()) {
@@ -67,14 +69,14 @@ fn choices(labels: &[Vec<Label>], look: &mut impl FnMut(&[Label])) {
 
 pub(super) type Label = (Op, Option<i64>, Answer);
 
-/// Compares on all histories of `n` operations with these labels that satisfy `makes_sense`.
+/// Compares the procedure and the oracle on all histories of `n` operations whose labels satisfy `makes_sense`.
 fn compare_all(model: &Model, n: usize, labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Seen {
     let mut seen = Seen::default();
     let chosen = all_choices(labels, makes_sense);
     arrangements(n, &mut |spans| {
         for labels in &chosen {
             let acts = acts(labels, spans, |row| row as u32);
-            // The answer of a pending operation is no part of the history, so one of them suffices.
+            // A pending operation has no answer, so one of its labels suffices.
             if acts.iter().any(|act| act.ret.is_none() && is_answer_of_second_kind(act)) {
                 continue;
             }
@@ -107,7 +109,8 @@ fn allocators_agree_on_all_small_histories() {
             let model = Model { capacity, ..Model::new(Kind::Allocator) };
             let seen = compare_all(&model, n, &labels, |_| true);
             println!("{model} {n}: {seen:?}");
-            // No case is open unless the number of objects is limited; then those that depend on unknown outcomes are.
+            // With a limited number of objects, histories that depend on unknown outcomes are open. All others are
+            // decided.
             assert!(seen.open == 0 || capacity.is_some(), "{seen:?}");
             assert!(seen.held > 0 && seen.failed > 0, "{seen:?}");
         }
@@ -137,7 +140,8 @@ fn locks_agree_on_all_small_histories() {
     }
 }
 
-/// Calls `look` with every way to assign the operations to at most `most` processes, one at a time to each.
+/// Calls `look` with every assignment of the operations to at most `most` processes, none of which has two operations
+/// at once.
 pub(super) fn owners(spans: &[(u64, Option<u64>)], most: u32, look: &mut impl FnMut(&[u32])) {
     fn go(spans: &[(u64, Option<u64>)], most: u32, owners: &mut Vec<u32>, look: &mut impl FnMut(&[u32])) {
         let row = owners.len();
@@ -162,7 +166,7 @@ fn is_answer_of_second_kind(act: &Act) -> bool {
     matches!(act.output, Answer::Int(_) | Answer::Bool(false))
 }
 
-/// Whether every answered value is one that an operation brought.
+/// Whether every value in an answer is the input of an operation.
 pub(super) fn known(labels: &[Label]) -> bool {
     let brought = |value| labels.iter().any(|&(_, input, _)| input == Some(value));
     labels.iter().all(|&(_, _, output)| !matches!(output, Answer::Int(value) if value != 0 && !brought(value)))
@@ -172,7 +176,7 @@ pub(super) fn known(labels: &[Label]) -> bool {
 fn containers_agree_on_all_small_histories() {
     for (kind, insert, remove) in CONTAINERS {
         for n in 1..=if stress() > 1 { 5 } else { 4 } {
-            // The priorities of insertions come in every order.
+            // For a priority queue, the insertions have their priorities in every order.
             for permutation in permutations(n, kind == Kind::PriorityQueue) {
                 let label = |&value: &i64| {
                     let removals = (1..=n as i64).map(|v| (remove, None, Answer::Int(v)));
@@ -207,7 +211,7 @@ fn registers_agree_on_all_small_histories() {
     for n in 1..=if stress() > 1 { 5 } else { 4 } {
         let label = |value: i64| {
             let reads = (0..=n as i64).map(|v| (Op::READ, None, Answer::Int(v)));
-            // The answer null marks a read that did not return; 0 is the initial value.
+            // A null answer marks a read that did not return; 0 is the initial value.
             reads.chain([(Op::WRITE, Some(value), Answer::Null), (Op::READ, None, Answer::Null)]).collect()
         };
         let labels: Vec<Vec<Label>> = (1..=n as i64).map(label).collect();
@@ -224,12 +228,13 @@ fn there_are_as_many_arrangements_as_there_should_be() {
     arrangements(2, &mut |spans| all.push(spans.to_vec()));
     all.sort_unstable();
     all.dedup();
-    // If the two overlap, both, either one or neither returns; if they follow one another, the second returns or not.
+    // If the two operations overlap, both return, either one, or neither: four cases. If the first returns before the
+    // second is called, the second returns or not: two cases.
     assert_eq!(all.len(), 6, "{all:?}");
 }
 
-/// Of two pending allocations the first takes the object that was freed first: only then is none left when a third
-/// finds none.
+/// Of two pending allocations, the first must take the object that was freed first. Otherwise an object is free when a
+/// third allocation finds none.
 #[test]
 fn the_first_unknown_allocation_takes_the_object_that_was_freed_first() {
     let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret, process };

@@ -1,6 +1,7 @@
-//! Coinciding events: every procedure, and the search, treat operations that touch as overlapping.
+//! Coinciding events: if one operation returns at the time at which another is called, the procedures and the search
+//! treat the two as overlapping.
 //!
-//! All histories of a few operations, with every way to let neighbouring events coincide.
+//! The tests run on all histories of a few operations, with every choice of neighbouring events that coincide.
 
 use super::small::{Label, acts, all_choices, arrangements, known, owners};
 use super::{Answer, CONTAINERS, Seen, stress};
@@ -10,7 +11,7 @@ use crate::value::Value;
 
 type Times = [(u64, Option<u64>)];
 
-/// Calls `look` with every arrangement of `n` operations by a clock that may stand still between any two events.
+/// Calls `look` with every arrangement of `n` operations whose neighbouring events may coincide.
 fn arrangements_with_ties(n: usize, look: &mut impl FnMut(&Times)) {
     arrangements(n, &mut |spans| {
         let events = spans.iter().flat_map(|&(call, ret)| [Some(call), ret]).flatten().count();
@@ -22,7 +23,7 @@ fn arrangements_with_ties(n: usize, look: &mut impl FnMut(&Times)) {
     });
 }
 
-/// The maximum number of operations of the histories.
+/// The maximum number of operations in a history.
 fn most() -> usize {
     if stress() > 1 { 4 } else { 3 }
 }

@@ -1,14 +1,14 @@
-//! Exhaustion: allocations that find no object left, and the moments at which all objects are allocated.
+//! Exhaustion: allocations that find no free object, and the moments at which all objects are allocated.
 //!
 //! The lives of each object are stretched in the order of its changes: each allocation comes as early as the calls
-//! permit, and each free as late as the returns permit. The remaining gaps are moments at which the object must be free
-//! in this order. A pending allocation may have taken an object that is free from some moment to the end. The earliest
-//! such moments go to the pending allocations in order of their calls; no other assignment takes more objects at any
-//! moment.
+//! permit, and each free as late as the returns permit. In the gaps that remain, the object must be free in this order.
+//! A pending allocation may have taken an object whose last gap extends to the end. The object whose last gap begins
+//! first goes to the pending allocation that was called first, and so on; with no other assignment are more objects
+//! allocated at any moment.
 //!
-//! That is exact for the given order of each object's changes. A failure, however, needs a proof for every order:
-//! whatever the order, an object is free at a moment by which no more of its allocations have been called than of its
-//! frees have returned.
+//! This is exact for the given order of each object's changes. A failure, however, must be proven for every order. The
+//! proof is by counting: whatever the order, an object is free at a moment by which at least as many of its frees have
+//! returned as of its allocations have been called.
 
 use super::super::cover::Cover;
 use super::super::life::{Life, after_the_end};
@@ -16,11 +16,11 @@ use super::super::span::{Span, Spans};
 use super::super::stretch::Stretched;
 use super::super::switch::{Act, Operation};
 
-/// The maximum number of passes over the changes of an object. Each pass moves a change left by one place of its kind,
-/// and a change moves no further than the number of overlapping ones.
+/// The maximum number of passes over the changes of an object. A pass moves a change past one other of its kind, and a
+/// change has to pass at most those that overlap it.
 const MAX_PASSES: usize = 16;
 
-/// Allocations that found no object, among operations on objects numbered from one.
+/// Allocations that found no free object, among operations on objects numbered from one.
 pub(super) struct Exhaustion<'a> {
     pub(super) operations: &'a [Operation],
     pub(super) spans: &'a Spans,
@@ -31,7 +31,8 @@ pub(super) struct Exhaustion<'a> {
 }
 
 impl Exhaustion<'_> {
-    /// Places each refused allocation where all objects are allocated, or returns one without such a moment.
+    /// An order in which each refused allocation comes at a moment when all objects are allocated, or a refused
+    /// allocation without such a moment.
     ///
     /// `order` need not contain pending allocations.
     pub(super) fn place(&self, order: &[u32]) -> Result<Vec<u32>, u32> {
@@ -84,10 +85,10 @@ impl Exhaustion<'_> {
         Ok(timed.into_iter().map(|(_, _, p)| p).collect())
     }
 
-    /// The changes of one object, with its allocations in order of their calls and its frees in order of their returns,
-    /// as far as possible: the closer to that order, the shorter the gaps.
+    /// The changes of one object in an order that makes the gaps short: as far as possible, allocations by their calls
+    /// and frees by their returns.
     ///
-    /// Neighbours of a kind change places while all changes still fit into their spans.
+    /// Two neighbouring changes of a kind are swapped as long as all changes fit into their spans.
     fn tightest(&self, changes: &[u32]) -> Vec<u32> {
         let mut changes = changes.to_vec();
         for _ in 0..MAX_PASSES {
@@ -110,15 +111,15 @@ impl Exhaustion<'_> {
         changes
     }
 
-    /// Whether a change comes before another of its kind in the tightest order, if both can: allocations have even
-    /// places.
+    /// Whether `change` should precede `other`, a change of the same kind, if both orders are possible. At even places
+    /// are allocations.
     fn is_better_first(&self, change: u32, other: u32, place: usize) -> bool {
         let key = |p| if place.is_multiple_of(2) { self.later(p).call } else { self.later(p).ret };
         key(change) < key(other)
     }
 
-    /// Whether these changes can follow one another from a moment on. Their order does not restrict later changes,
-    /// which wait for the last of the three calls.
+    /// Whether these changes can follow one another from the moment `from` on. Later changes need no check: in either
+    /// order, they come after the latest of the three calls.
     fn fits(&self, changes: [u32; 3], from: u32) -> bool {
         let mut earliest = from;
         changes.iter().all(|&p| {
@@ -128,20 +129,21 @@ impl Exhaustion<'_> {
         })
     }
 
-    /// The span in ranks that are one larger: gaps are open intervals, and the first begin before the first event.
+    /// The span with ranks increased by one. Gaps are open intervals, so one that begins before the first event needs a
+    /// rank before it.
     fn later(&self, p: u32) -> Span {
         let Span { call, ret } = self.spans.spans[p as usize];
         Span { call: call + 1, ret: ret + 1 }
     }
 
-    /// The time from an allocation to its free, if that comes.
+    /// The life from an allocation to its free, or to the end if there is no free.
     fn life(&self, pair: &[u32]) -> Life {
         let free = pair.get(1).map_or(after_the_end(self.spans.end + 1, 0), |&free| self.later(free));
         Life::new(self.later(pair[0]), free)
     }
 
-    /// Operations which show, for every order of the changes, that at each moment of a refused allocation more objects
-    /// were free than pending allocations could have taken.
+    /// Operations that prove a failure for every order of the changes: at each moment of a refused allocation, more
+    /// objects were free than pending allocations could have taken.
     pub(super) fn certainly_free(&self, refused: u32) -> Option<Vec<u32>> {
         let span = self.spans.spans[refused as usize];
         let free = self.certain_times(span);
@@ -149,7 +151,7 @@ impl Exhaustion<'_> {
             |p: &u32| self.operations[*p as usize].act == Act::SomeOn && self.spans.spans[*p as usize].call < span.ret;
         let unknown: Vec<u32> = (0..self.operations.len() as u32).filter(unknown).collect();
         let mut evidence = [&[refused], unknown.as_slice()].concat();
-        // Between the ends of these times and the calls of allocations, no count changes.
+        // Only at these moments can the number of free objects fall, or the number of possible takers rise.
         let mut moments: Vec<u32> = free.iter().map(|time| time.until).collect();
         moments.extend(unknown.iter().map(|&p| self.spans.spans[p as usize].call));
         moments.push(span.call);
@@ -173,7 +175,7 @@ impl Exhaustion<'_> {
         Some(evidence)
     }
 
-    /// The times within `span` at which some object is free in every order, the longest first.
+    /// The times within `span` at which an object is free in every order, the longest first.
     fn certain_times(&self, span: Span) -> Vec<Certain> {
         let mut changes: Vec<Vec<(u32, i32, u32)>> = vec![Vec::new(); self.objects as usize];
         for (p, operation) in (0..).zip(self.operations) {
@@ -193,7 +195,7 @@ impl Exhaustion<'_> {
             for &(moment, change, p) in changes.iter() {
                 allocated += change;
                 match since {
-                    // An allocation may take effect at its call; a free has taken effect after its return.
+                    // An allocation may take effect as early as its call, and a free as late as its return.
                     Some((start, freed)) if allocated > 0 => {
                         free.push(Certain { since: start, until: moment, shown: [freed, Some(p)] });
                         since = None;

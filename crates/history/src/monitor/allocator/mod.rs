@@ -1,8 +1,8 @@
 //! Allocators: no object is allocated twice, and none is freed twice.
 //!
 //! Each object alternates between allocated and free (see [`switch`](super::switch)). A pending allocation may have
-//! taken any object. If the number of objects is known, an allocation that finds none left needs a moment at which all
-//! are allocated (see [`exhaustion`]).
+//! taken any object. If the number of objects is known, an allocation that finds no free object needs a moment at which
+//! all objects are allocated (see [`exhaustion`]).
 
 mod exhaustion;
 
@@ -21,9 +21,10 @@ use exhaustion::Exhaustion;
 
 /// Decides a history of an allocator.
 ///
-/// If the number of objects is given, the history is open if it names more objects than that and they might not all
-/// have fitted. It is also open if allocations that find none left depend on the order of several overlapping changes
-/// of one object, or on the object that a pending allocation took and gave back.
+/// If the model limits the number of objects, the history may be left open:
+/// - It names more objects than the limit, and not all of them certainly fitted.
+/// - An allocation found no free object, and whether that is legal depends on the order of overlapping changes of one
+///   object, or on which object a pending allocation took that was freed later.
 pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
     if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);
@@ -33,7 +34,7 @@ pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Att
     let mut operations = Vec::with_capacity(part.len());
     let mut refused = Vec::new();
     for p in 0..part.len() {
-        // An operation without an object belongs to an object that is never allocated, and always seen free.
+        // An allocation without an object counts as an observation of a special object that is always free.
         let (object, act) = match (part.op(p), part.output(p)) {
             (Op::ALLOC, Some(Value::NULL)) => (Value::NULL, Act::See(false)),
             (Op::ALLOC, Some(object)) => (object, Act::Change(true)),

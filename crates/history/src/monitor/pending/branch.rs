@@ -1,7 +1,8 @@
-//! The search for the values that pending removals take, in the three steps that [`pending`](super) describes.
+//! The search for the values that pending removals take: the steps that [`pending`](super) describes.
 //!
-//! It is exhaustive: an order for any choice contains an order of a failure's core, so in it some removal takes a value
-//! of the core that stays. And any choice that has an order is one that the pending removals may have made.
+//! The search is exhaustive. A legal order for any choice contains a legal order of a failure's core, so in that choice
+//! some removal takes a staying value of the core. Conversely, if a choice has a legal order, the pending removals may
+//! have taken its values.
 
 use super::super::Undecided;
 use super::super::container::Container;
@@ -42,7 +43,7 @@ pub(super) fn branch(
     let is_whole = taken.iter().all(Option::is_none);
     let mut found = search.attempt(&mut taken)?;
     if !is_whole && !matches!(found, Found::Order(_)) {
-        // The failure is that of the values already taken; without them there may be an order.
+        // This failure is for the values that the removals already have. With other values there may be an order.
         search.lives.copy_from_slice(lives);
         search.core = Core::default();
         search.attempts = 0;
@@ -59,16 +60,16 @@ pub(super) fn branch(
 struct Search<'a> {
     container: Container,
     pending: &'a Pending<'a>,
-    /// The lives after the removals have taken their values.
+    /// The lives, with the current choice of values for the removals.
     lives: Vec<Life>,
     empties: &'a [Span],
     budget: &'a mut Budget,
     attempts: usize,
-    /// All lives that took part in a failure.
+    /// All lives and empty removals that took part in a failure.
     core: Core,
 }
 
-/// The result of a choice and all that extend it.
+/// The result of trying a choice and all its extensions.
 enum Found {
     Order(Vec<Step>),
     None,
@@ -76,7 +77,7 @@ enum Found {
 }
 
 impl Search<'_> {
-    /// Takes back from the removals the values that take part in a failure.
+    /// Removes the values of a failure's core from the choice.
     fn give_up(&mut self, core: &Core, lives: &[Life], taken: &mut [Option<u32>]) {
         for value in taken {
             if let Some(i) = value.filter(|i| core.lives.contains(i)) {
@@ -86,7 +87,7 @@ impl Search<'_> {
         }
     }
 
-    /// Tries the choice, and those that extend it.
+    /// Tries the choice and all its extensions.
     fn attempt(&mut self, taken: &mut [Option<u32>]) -> Result<Found, Exhausted> {
         self.budget.look_at_the_clock()?;
         self.attempts += 1;
@@ -106,16 +107,16 @@ impl Search<'_> {
         returns.chain(core.empties.iter().map(|&e| self.empties[e as usize].ret)).max().unwrap_or(u32::MAX)
     }
 
-    /// Tries every way to take a value of the core, which fails as long as none is taken.
+    /// Tries to take each value of the core with each free removal. As long as none is taken, the core fails.
     fn take_one_of(&mut self, core: Core, taken: &mut [Option<u32>]) -> Result<Found, Exhausted> {
-        // A removal called when all those of the core are over comes too late for it.
+        // A removal that is called when all removals of the core have returned cannot help.
         let over = self.over(&core);
         for &i in &core.lives {
             let whole = self.lives[i as usize];
             if !whole.stays() {
                 continue;
             }
-            // The latest removal that helps leaves the others more freedom.
+            // Try the latest removal first: the earlier ones fit more values.
             for removal in (0..taken.len()).rev() {
                 if taken[removal].is_some() || self.pending.calls[removal] > over {
                     continue;

@@ -1,12 +1,12 @@
-//! The time up to which a failing history is certainly in order.
+//! The time up to which a failing history is certainly legal.
 //!
-//! A pending removal may have taken the value that is in the way of another removal, until it answers that it took a
-//! different one. So a failure is certain only when the pending removals have answered, which may be some time after
-//! the procedure gets stuck.
+//! As long as a removal is pending, it may have taken the value that blocks another removal. When it answers that it
+//! took a different value, this explanation ends. So a failure is certain only when the pending removals have answered,
+//! which may be later than the time at which the procedure gets stuck.
 //!
-//! Given an order of the whole up to some earlier moment, the values present at that moment and the later operations
-//! form a history of their own, which is short if only the next answers are considered. An order of it continues where
-//! the given one ends. So the whole is in order as far as the short history is.
+//! Suppose that a legal order of the whole up to some earlier moment is known. The values present at that moment and
+//! the later operations form a separate history, the *rest*, which is short if it ends after the next few answers. A
+//! legal order of the rest continues the known order. So the whole is legal as far as the rest is.
 
 use super::super::container::Container;
 use super::super::life::{Life, Step, after_the_end};
@@ -15,12 +15,11 @@ use super::super::window::{Window, removals};
 use super::{Pending, decide};
 use crate::budget::Budget;
 
-/// The maximum size of such a history, in values and removals that found nothing; small in tests, whose histories are
-/// short.
+/// The maximum size of a rest, in values and empty removals; small in tests, whose histories are short.
 const MAX_REST: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
-/// A removal before whose return the history is certainly in order: the last such removal found among those that return
-/// during the window, or the first removal of the window if there are too many operations to check.
+/// A removal before whose return the history is certainly legal: the last such removal found among those that return
+/// during the window. If there are too many operations to check, it is the first of these removals.
 pub(crate) fn first_failure(
     container: Container,
     lives: &[Life],
@@ -40,21 +39,21 @@ pub(crate) fn first_failure(
     returning[in_order].1
 }
 
-/// The history from a rank on, with ranks of its own.
+/// The history from a rank on, with its own ranks.
 struct Rest {
-    /// In the order of the whole. The values present before are inserted first, one at a time.
+    /// In the order of the whole. The values present at the start are inserted first, one at a time.
     lives: Vec<Life>,
     empties: Vec<Span>,
     from: u32,
-    /// The number of values present before.
+    /// The number of values present at the start.
     there: u32,
 }
 
 impl Rest {
-    /// `None` for a large rest.
+    /// `None` if the rest would be too large.
     fn of(lives: &[Life], empties: &[Span], window: &Window) -> Option<Self> {
         let to = *window.during.end();
-        // For each value the turn of its insertion, if it is present.
+        // For each inserted value, the index of its insertion in the order.
         let mut turn: Vec<Option<u32>> = vec![None; lives.len()];
         let mut is_gone = vec![false; lives.len()];
         let mut is_told = vec![false; empties.len()];
@@ -83,7 +82,7 @@ impl Rest {
         Some(rest)
     }
 
-    /// An operation called earlier takes effect after this point anyway, so its call may as well come here.
+    /// Operations called before `from` take effect after it, so their calls move to the start of the rest.
     fn rank(&self, rank: u32) -> u32 {
         if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }
@@ -92,7 +91,7 @@ impl Rest {
         Span { call: self.rank(span.call), ret: self.rank(span.ret) }
     }
 
-    /// Whether the rest is in order without this return and all later ones.
+    /// Whether the rest is legal without the return `ret` and all later returns.
     fn holds_before(&self, ret: u32, container: Container, budget: &mut Budget) -> bool {
         let end = self.rank(ret);
         let (mut lives, mut staying) = (Vec::new(), 0);
@@ -128,7 +127,8 @@ mod tests {
     #[test]
     fn values_present_before_are_inserted_in_turn() {
         let lives = [(0, 1), (2, 3), (4, 5)].map(|(call, ret)| Life::new(Span { call, ret }, Span { call: 8, ret: 9 }));
-        // The second has been present and is gone; the first came last, though it was called first.
+        // The second value was inserted and removed. The first was inserted last, although its insertion was called
+        // first.
         let done = vec![Step::Insert(1), Step::Insert(2), Step::Remove(1), Step::Insert(0)];
         let rest = Rest::of(&lives, &[], &Window { done, from: 7, during: 9..=9 }).expect("few");
         let spans: Vec<(u32, u32)> = rest.lives.iter().map(|life| (life.insert.call, life.remove.call)).collect();
@@ -141,7 +141,7 @@ mod tests {
         let lives = [
             Life::new(span(0, 1), span(12, 13)),
             Life::new(span(2, 3), span(4, 7)),
-            // It may have taken the first value, until it returns this one.
+            // Until the removal of this value returns, it may have taken the first value.
             Life::new(span(6, 8), span(5, 11)),
         ];
         let of_a_stack = [lives[1], lives[0], lives[2]].map(|life| life.remove);

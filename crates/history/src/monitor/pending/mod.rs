@@ -1,53 +1,54 @@
-//! Pending removals of containers: each may have taken any value that is left, or none.
+//! Pending removals of containers: each may have taken any value that is not removed otherwise, or none.
 //!
 //! # The question
 //!
-//! The procedures of [`queue`](super::queue), [`stack`](super::stack) and [`priority`](super::priority) decide histories
-//! in which the removal of every value is known. A removal that has not returned leaves open which value it takes. A
-//! history with such removals is in order if the procedure finds an order for *some* choice of the values, one for each
-//! pending removal at most, out of the values that no other operation removes. It fails if no choice has an order.
+//! The procedures of [`queue`](super::queue), [`stack`](super::stack) and [`priority`](super::priority) decide
+//! histories in which the removal of every value is known. The value of a removal that has not returned is unknown. A
+//! history with such removals is legal if the procedure finds an order for *some* choice of values: at most one value
+//! for each pending removal, out of the values that no other operation removes. It fails if no choice has an order.
 //!
-//! # When it comes up
+//! # When removals are pending
 //!
-//! - A recording ends while threads are in the middle of an operation: a thread panics, a log is full.
-//! - An explanation asks whether the history up to some earlier moment is in order: each client then has one operation
-//!   under way, at most.
+//! - A recording ends while threads are in the middle of an operation: a thread panicked, or a log is full.
+//! - An explanation asks whether the history up to some earlier moment is legal. At that moment, each client has at
+//!   most one open operation.
 //!
-//! Both have at most one pending removal per client, near the end, and nearly always the simplest choice answers the
-//! question. Histories of many crashed clients are rare.
+//! In both cases each client has at most one pending removal, near the end, and nearly always the simplest choice
+//! answers the question. Histories with many crashed clients are rare.
 //!
 //! # The answer
 //!
-//! For a *queue* the choice is known: the values that stay, in order of their insertions' returns, go to the pending
-//! removals in order of their calls. If a value has to be gone, so do the values inserted before it, and the time by
-//! which a value must be gone never decreases along that order.
+//! For a *queue* one choice suffices: the values that stay, in order of their insertions' returns, go to the pending
+//! removals in order of their calls. If a value has to be gone, so do the values inserted before it. Along this order,
+//! the time by which a value has to be gone never decreases.
 //!
 //! For the other two:
 //!
-//! 1. In the prefix of a longer history, the value that each removal takes later is known: this choice comes first.
-//! 2. If the history fails although *all* values that stay can be gone from the call of the first pending removal on,
-//!    it fails.
-//! 3. Otherwise, one of the staying values in the core of the failure must be taken, or this failure remains. The
-//!    alternatives, each such value with each removal that has none, are tried depth first ([`branch`]). They start
-//!    from the choice of step 1 without the values of the core, and then from no choice at all.
+//! 1. In a prefix of a longer history, the value that each removal returns later is known. This choice is tried first.
+//! 2. Let *all* values that stay be removable from the call of the first pending removal on. If the history fails even
+//!    so, it fails for every choice.
+//! 3. Otherwise, a pending removal must take one of the staying values in the core of the failure, or the failure
+//!    remains. The alternatives, each such value with each removal that has none, are tried depth first ([`branch`]).
+//!    The search starts from the choice of step 1 without the values of the core, and if that fails, from the empty
+//!    choice.
 //!
-//! A failure of fewer values is a failure of all, because an order of the whole contains one of them. So in a long
-//! history the search runs on the latest values ([`recent`]), and its result is tried on the whole.
+//! If a subset of the values fails, the whole fails, because an order of the whole contains an order of the subset. So
+//! in a long history the search runs on the latest values ([`recent`]), and its result is tried on the whole.
 //!
 //! # Cost
 //!
-//! The queue takes one run of its procedure, the others two or three in the usual case. The search is exponential in
-//! the number of pending removals. Beyond a number of runs, and of values in all of them, it leaves the question open
-//! (see [`branch`]), and the general search decides it.
+//! A queue takes one run of its procedure; the other containers usually take two or three. The search is exponential in
+//! the number of pending removals. It has limits on its runs and on the values in all runs together (see [`branch`]).
+//! Beyond them the history is left open, and the general search decides it.
 //!
 //! # Source
 //!
-//! The papers behind the procedures treat histories in which all removals are known. The choices and their proofs are
-//! this crate's own; the tests in `agreement` compare them with every order of small histories.
+//! The published procedures treat histories in which all removals are known. The choices and their proofs are new in
+//! this crate; the tests in `agreement` compare the results with every order of small histories.
 //!
 //! # The time of a failure
 //!
-//! [`first_failure`] uses the same answers to find the time up to which a failing history is in order.
+//! [`first_failure`] uses the same choices to find the time up to which a failing history is legal.
 
 mod branch;
 mod first_failure;
@@ -63,7 +64,7 @@ use recent::Recent;
 
 pub(super) use first_failure::first_failure;
 
-/// The maximum number of further passes over all values, after the first, before the question is left open.
+/// The maximum number of passes over all values after the first. Then the history is left open.
 const MAX_ROUNDS: usize = 8;
 
 /// Pending removals, in order of their calls.
@@ -72,11 +73,11 @@ pub(super) struct Pending<'a> {
     pub(super) calls: &'a [u32],
     /// The rank after the last event.
     pub(super) end: u32,
-    /// For each, the value to try first: in the prefix of a history, the value that it takes later.
+    /// For each removal, the value to try first: in a prefix of a history, the value that the removal returns later.
     pub(super) hints: &'a [Option<u32>],
 }
 
-/// The decision, and the value that each pending removal takes.
+/// The decision, and the choice of a value for each pending removal.
 pub(super) struct Answer {
     pub(super) outcome: Outcome,
     pub(super) taken: Vec<Option<u32>>,
@@ -117,12 +118,12 @@ pub(super) fn decide(
 }
 
 impl Pending<'_> {
-    /// The life of a value that stays, given to a removal.
+    /// The life of a staying value when the given removal takes it.
     fn take(&self, life: &Life, removal: usize) -> Life {
         Life::new(life.insert, Span { call: self.calls[removal], ret: self.end })
     }
 
-    /// The hinted values, if they stay, each for one removal.
+    /// The choice of the hints: values that stay, each for one removal.
     fn hinted(&self, lives: &[Life]) -> Vec<Option<u32>> {
         let mut taken = vec![None; self.calls.len()];
         for (removal, &hint) in self.hints.iter().enumerate() {
@@ -131,7 +132,7 @@ impl Pending<'_> {
         taken
     }
 
-    /// The lives after the removals have taken these.
+    /// The lives when the removals take the values `taken`.
     fn without(&self, lives: &[Life], taken: &[Option<u32>]) -> Vec<Life> {
         let mut lives = lives.to_vec();
         for (removal, &i) in taken.iter().enumerate() {
@@ -148,7 +149,7 @@ impl Pending<'_> {
         staying.sort_unstable_by_key(|&i| lives[i as usize].insert.ret);
         let mut taken: Vec<Option<u32>> = staying.into_iter().map(Some).collect();
         taken.resize(self.calls.len(), None);
-        // Without the taken values, the removals would be free to take those of the core.
+        // The core includes the taken values: without them, the removals could take values of the core instead.
         let outcome = Container::Queue.decide(&self.without(lives, &taken), empties).map_err(|mut core| {
             core.lives.extend(taken.iter().flatten());
             core.lives.sort_unstable();

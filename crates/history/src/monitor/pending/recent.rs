@@ -1,28 +1,28 @@
 //! The latest values of a long history.
 //!
-//! The choice of the pending removals usually matters only near the end. And a history without some of its values has
-//! an order if the whole has one, so a failure of the latest values is a failure of all.
+//! The values that pending removals take usually matter only near the end. If the whole history has an order, so has
+//! the history of a subset of its values. So if the latest values fail, the whole fails.
 
 use super::super::life::{Core, Life};
 use super::super::span::Span;
 
-/// The number of removed values that belong to the latest; small in tests, whose histories are short.
+/// The number of removed values among the latest; small in tests, whose histories are short.
 const REMOVED: usize = if cfg!(test) { 2 } else { 2048 };
 
-/// If more values than this stay, the latest values are too many.
+/// The maximum number of staying values among the latest. If more stay, all values are searched.
 const MAX_STAYING: usize = 2 * REMOVED;
 
-/// The values removed last, those that stay, and the empty removals since then; in their old order.
+/// The values removed last, the values that stay, and the latest empty removals, in the order of the whole.
 pub(super) struct Recent {
     pub(super) lives: Vec<Life>,
     pub(super) empties: Vec<Span>,
-    /// Their indices among all.
+    /// The indices of the lives among all lives.
     lives_at: Vec<u32>,
     empties_at: Vec<u32>,
 }
 
 impl Recent {
-    /// `None` if nearly all values belong to the latest.
+    /// `None` if nearly all values are among the latest.
     pub(super) fn of(lives: &[Life], empties: &[Span]) -> Option<Self> {
         let mut removed: Vec<u32> = lives.iter().filter(|life| !life.stays()).map(|life| life.remove.ret).collect();
         let staying = lives.len() - removed.len();

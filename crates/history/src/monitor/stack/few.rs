@@ -1,24 +1,24 @@
-//! Takes a few values of a stack apart from the outside without a search structure: quadratic, and for few values the
-//! fastest way. The rule is that of [`stack`](super).
+//! Decomposes a few values of a stack without a search structure, by the rule of [`stack`](super). Quadratic, and for
+//! few values the fastest method.
 
 use super::super::life::{Life, Step};
 
-/// The maximum number of places that are taken apart like this; small in tests, whose histories are short.
+/// The maximum number of places decomposed by this method; small in tests, whose histories are short.
 pub(super) const SMALL: usize = if cfg!(test) { 3 } else { 32 };
 
 /// The next result, in order.
 pub(super) enum Found<'p> {
     Step(Step),
-    /// Places among which no value can lie at the bottom, although some value is present at every moment.
+    /// Places of a stuck piece: no value can lie at the bottom, although some value is present at every moment.
     Stuck(&'p [u32]),
 }
 
-/// Takes the values at these places apart, which are at most [`SMALL`] and ascend in their pops' calls, as `lives` do.
+/// Decomposes the values at these places: at most [`SMALL`], and in order of their pops' calls, as `lives` are.
 ///
 /// Changes the order of `places`.
 pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl FnMut(Found<'_>)) {
     let life = |place: u32| &lives[place as usize];
-    // For each place, the first return of the pushes of the values from there on.
+    // For each index, the first return of the pushes of the values from this index on.
     let mut pushed = [u32::MAX; SMALL + 1];
     for (at, &place) in places.iter().enumerate().rev() {
         pushed[at] = life(place).insert.ret.min(pushed[at + 1]);
@@ -26,7 +26,7 @@ pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl Fn
     let mut rest = places;
     let mut at = 0;
     while !rest.is_empty() {
-        // Up to the first pop at whose call no later value is present.
+        // The piece ends with the first pop at whose call no later value is present.
         let width = 1
             + (0..rest.len())
                 .position(|k| life(rest[k]).remove.call <= pushed[at + k + 1])

@@ -1,10 +1,10 @@
-//! Keys at places, with range minimum and search for the first key below a limit.
+//! Keys at places, with range minimum and a search for the first key at or below a limit.
 
 const FAN: usize = 16;
 
 /// A tree of minima, sixteen to a node: one cache line. Changes and queries cost O(log n).
 pub(super) struct MinTree {
-    /// The keys, then the minima of sixteen keys each, and so on; each level a whole number of nodes.
+    /// The keys, then the minima of sixteen keys each, and so on. Each level is a whole number of nodes.
     levels: Vec<Vec<u32>>,
 }
 

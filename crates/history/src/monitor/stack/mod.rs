@@ -1,23 +1,23 @@
 //! Stacks: last in, first out.
 //!
-//! The history is taken apart from the outside. If at some moment no value is surely present, it is cut in two (see
-//! [`cover`](super::cover)). If no such moment exists between the first and the last moment at which a value is surely
-//! present, then one value lies at the bottom throughout: it is pushed no later than any push returns and popped no
-//! earlier than any pop is called. Any value that can lie there may, since moving it outwards disturbs no value above
-//! it; it is taken out, and the rest continues in the same way. If no value can lie at the bottom, the history is not
-//! linearizable.
+//! The history is decomposed from the outside. If at some moment no value is surely present, the history is cut in two
+//! there (see [`cover`](super::cover)). If no such moment exists between the first and the last moment at which a value
+//! is surely present, then one value must lie at the bottom all the time: it is pushed no later than any push returns,
+//! and popped no earlier than any pop is called. Any value that meets this condition may lie there, because moving its
+//! push and pop outwards disturbs no other value. That value is removed, and the remaining history is decomposed in the
+//! same way. If no value can lie at the bottom, the history is not linearizable.
 //!
-//! With the values in order of their pops' calls, a piece of the history is a range of places. As it is taken apart,
-//! its earliest return only grows and its latest call only shrinks. So a value that once could be first, or last, of
-//! its piece always can, and each value is found once for each side. O(n log n). Most pieces have few values, and those
-//! are taken apart without any lookup (see [`few`]).
+//! The values are in order of their pops' calls, so a piece of the history is a range of places. While a piece is
+//! decomposed, its earliest return of a push only grows, and its latest call of a pop only shrinks. So once a value
+//! meets one side of the condition in its piece, it always does, and each value is found once per side. O(n log n).
+//! Most pieces have few values, which are decomposed without a search structure (see [`few`]).
 //!
-//! Where no value can lie at the bottom, the rest is taken apart nevertheless, because it tells when the history first
-//! fails. While none of the *stuck* piece's pops has returned, the history is in order: those of the piece's pushes and
-//! pops that were called by then can take its place, and the rest surrounds it as before. That is the
-//! [`window`](super::window) of the time at which it fails.
+//! A piece in which no value can lie at the bottom is *stuck*. The other pieces are still decomposed, to find when the
+//! history first fails. As long as no pop of the stuck piece has returned, the history is legal: in place of the piece
+//! come those of its pushes and pops that were called, and the rest surrounds them as before. This gives the
+//! [`window`](super::window) of the failure.
 //!
-//! The scheme is the decrease and conquer of Lee and Mathur ("Efficient decrease-and-conquer linearizability
+//! The method is the decrease-and-conquer scheme of Lee and Mathur ("Efficient decrease-and-conquer linearizability
 //! monitoring", 2024).
 
 mod few;
@@ -38,7 +38,7 @@ pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     stuck.first().map_or(Ok(steps), |piece| Err(core(lives, piece)))
 }
 
-/// Decides a history, all of whose pops have returned, and finds the time around a failure.
+/// Decides a history whose pops have all returned, and finds the time around a failure.
 pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Failure> {
     let (steps, stuck) = take_apart(lives, empties)?;
     let first_return = |piece: &Stuck| piece.iter().map(|&i| lives[i as usize].remove.ret).min().unwrap_or(NEVER);
@@ -70,7 +70,7 @@ fn take_apart(lives: &[Life], empties: &[Span]) -> Result<(Vec<Step>, Vec<Stuck>
     let mut pieces = Pieces::of(lives);
     let mut from = 0;
     for (moment, empty) in moments {
-        // The moment is uncovered, so the places on its left are a piece of their own.
+        // The moment is uncovered, so the places before it are a separate piece.
         let to = from + pieces.lives[from..].partition_point(|life| life.remove.call <= moment);
         pieces.take_apart(from, to);
         pieces.steps.push(Step::Empty(empty));
@@ -80,10 +80,10 @@ fn take_apart(lives: &[Life], empties: &[Span]) -> Result<(Vec<Step>, Vec<Stuck>
     Ok((pieces.steps, pieces.stuck))
 }
 
-/// Values among which none can lie at the bottom, although some value is present at every moment.
+/// The values of a stuck piece: none can lie at the bottom, although some value is present at every moment.
 type Stuck = Vec<u32>;
 
-/// A few values of a stuck piece that cover the whole of its time.
+/// A few values of a stuck piece that together cover its whole time.
 fn core(lives: &[Life], piece: &Stuck) -> Core {
     let of_piece = || piece.iter().map(|&i| lives[i as usize]);
     let first = of_piece().map(|life| life.insert.ret).min().expect("a piece is not empty");
@@ -93,30 +93,30 @@ fn core(lives: &[Life], piece: &Stuck) -> Core {
     Core { lives: stuck_window(lives, &chain).to_vec(), empties: Vec::new() }
 }
 
-/// The values at their places, and the remaining ones among them.
+/// The values by place, and which of them remain.
 struct Pieces {
-    /// The values in order of their pops' calls; a place is an index into this.
+    /// The values in order of their pops' calls. A place is an index into this order.
     order: Vec<u32>,
     /// Their lives, in the same order.
     lives: Vec<Life>,
     left: Vec<bool>,
     /// The returns of the remaining values' pushes.
     push_return: MinTree,
-    /// The calls of the pushes, for values not yet known to fit first.
+    /// The calls of the pushes, for values whose push is not yet known to come early enough for the bottom.
     push_call: MinTree,
-    /// The returns of the pops, negated, for values not yet known to fit last.
+    /// The negated returns of the pops, for values whose pop is not yet known to come late enough for the bottom.
     pop_return: MinTree,
-    /// For each place, the number of sides on which its value is still unfit to lie at the bottom.
+    /// For each place, the number of sides (push and pop) on which the value does not yet fit at the bottom.
     unfit: MinTree,
-    /// The number of values that are surely present when the pop at a place is called.
+    /// For each place, the number of values that are surely present when its pop is called.
     covering: ZeroTree,
-    /// The steps taken apart so far, in order.
+    /// The steps found so far, in order.
     steps: Vec<Step>,
-    /// The pieces that could not be taken apart.
+    /// The stuck pieces.
     stuck: Vec<Stuck>,
 }
 
-/// The rank of a removed entry: larger than all that it is compared with.
+/// The key of a removed entry: larger than every limit.
 const GONE: u32 = u32::MAX;
 
 enum Task {
@@ -155,11 +155,12 @@ impl Pieces {
         pieces
     }
 
-    /// The first place, at most this one, whose pop is called while the value here is surely present.
+    /// The first place, up to `place` itself, whose pop is called while the value at `place` is surely present.
     fn covered_from(&self, place: usize) -> usize {
         let pushed = self.lives[place].insert.ret;
         let covered = |life: &Life| life.remove.call >= pushed;
-        // Most values stay for a short time: doubling steps find the neighbourhood sooner than bisection of the whole.
+        // Most values stay for a short time, so steps of doubling width come close sooner than a bisection of all
+        // places.
         let mut width = 1;
         while width < place && covered(&self.lives[place - width]) {
             width *= 2;
@@ -168,7 +169,7 @@ impl Pieces {
         start + self.lives[start..place].partition_point(|life| !covered(life))
     }
 
-    /// Takes the places `from..to` apart.
+    /// Decomposes the places `from..to`.
     fn take_apart(&mut self, from: usize, to: usize) {
         let mut tasks = vec![Task::TakeApart { from, to }];
         while let Some(task) = tasks.pop() {
@@ -200,7 +201,7 @@ impl Pieces {
         }
     }
 
-    /// Takes a few places apart.
+    /// Decomposes a few places without a search structure.
     fn peel(&mut self, from: usize, last: usize) {
         let Pieces { order, lives, left, steps, stuck, .. } = self;
         let mut places: Vec<u32> = (from as u32..=last as u32).filter(|&place| left[place as usize]).collect();
@@ -224,7 +225,7 @@ impl Pieces {
         (from < to).then(|| (from, to - 1))
     }
 
-    /// A place whose value can lie below all others in `from..=last`.
+    /// A place whose value can lie below all other values in `from..=last`.
     fn bottom(&mut self, from: usize, last: usize) -> Option<usize> {
         let earliest_return = self.push_return.min(from, last + 1);
         let latest_call = self.lives[last].remove.call;
@@ -245,7 +246,8 @@ impl Pieces {
     }
 }
 
-/// The shortest window of a chain in which no value can lie at the bottom, if a short one exists.
+/// The shortest window of the chain in which no value can lie at the bottom, or the whole chain if no short window
+/// exists.
 fn stuck_window<'a>(lives: &[Life], chain: &'a [u32]) -> &'a [u32] {
     const MAX_WINDOW: usize = 6;
     let stuck = |window: &&[u32]| {

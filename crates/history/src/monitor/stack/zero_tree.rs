@@ -1,10 +1,10 @@
-//! Counts at places, decremented by ranges, with search for the first zero.
+//! Counts at places, with a decrement of a range and a search for the first zero.
 
 /// A binary tree of minima. Changes and queries cost O(log n).
 pub(super) struct ZeroTree {
     places: usize,
-    /// Each node stores how much its minimum exceeds its sibling's or, at the root, zero. So the minimum of a node is
-    /// the sum of the numbers on the way down to it, and one of two siblings is always zero.
+    /// Each node stores its minimum relative to its parent's, and the root its minimum itself. So the minimum of a node
+    /// is the sum of the numbers on the path from the root to it, and one of two siblings always stores zero.
     above: Vec<i32>,
 }
 
@@ -19,7 +19,7 @@ impl ZeroTree {
         ZeroTree { places, above }
     }
 
-    /// Takes one off every count in `from..to`.
+    /// Decrements every count in `from..to`.
     pub(super) fn decrement(&mut self, from: usize, to: usize) {
         if from >= to {
             return;
@@ -50,7 +50,7 @@ impl ZeroTree {
         }
     }
 
-    /// The first place in `from..to` whose count is zero; no count may be below.
+    /// The first place in `from..to` whose count is zero. No count may be negative.
     pub(super) fn first_zero(&self, from: usize, to: usize) -> Option<usize> {
         self.search(1, 0, self.places, from, to, 0)
     }
@@ -69,7 +69,7 @@ impl ZeroTree {
     }
 }
 
-/// Subtracts the lesser of two siblings from both; returns it.
+/// Subtracts the smaller of two siblings from both, and returns it.
 fn settle(siblings: &mut [i32]) -> i32 {
     let least = siblings[0].min(siblings[1]);
     siblings[0] -= least;

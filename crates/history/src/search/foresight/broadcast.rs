@@ -1,9 +1,8 @@
-//! Broadcasts: each consumer takes all events in the order in which they were published, so its answers show that
-//! order.
+//! Broadcasts: each consumer takes all events in the order of publication, so its answers show that order.
 //!
-//! A consumer's operations that do not overlap tell which event is the first, the second, and so on. The number of
-//! overlapping operations tells the consumer's place after them. After a pending operation, the places of its consumer
-//! are unknown.
+//! Operations of a consumer that do not overlap show which event is the first, the second, and so on. Where operations
+//! overlap, only their number is known, which suffices to continue counting after them. After a pending operation, the
+//! count of its consumer is unknown.
 
 use std::collections::hash_map::Entry;
 
@@ -18,21 +17,21 @@ use crate::value::Value;
 pub(in crate::search) struct Broadcast {
     /// For each position, the event that it brings; null if it brings none.
     brings: Vec<Value>,
-    /// The events whose place in the order a consumer shows, by that place.
+    /// The events whose place in the order of publication is known, by place.
     places: FxHashMap<u32, Value>,
     contradicts: bool,
 }
 
-/// The operations of a consumer up to a position.
+/// The state of a consumer after its operations up to a position.
 #[derive(Default)]
 struct Consumer {
-    /// The number of events taken before the operations that overlap now.
+    /// The number of events taken before the current group of overlapping operations.
     taken: u32,
-    /// The events taken by the operations that overlap now.
+    /// The events taken by the current group.
     overlapping: Vec<Value>,
-    /// The latest return of these operations.
+    /// The latest return of the consumer's operations.
     until: u64,
-    /// Whether a pending operation was met.
+    /// Whether the consumer had a pending operation.
     is_lost: bool,
 }
 
@@ -51,7 +50,7 @@ impl Broadcast {
                 continue;
             };
             let consumer = consumers.entry(name).or_default();
-            // All earlier operations of the consumer have returned, so their number is this one's place.
+            // All earlier operations of the consumer have returned: the group ends.
             if consumer.until < part.call(position) {
                 broadcast.settle(consumer);
             }
@@ -67,12 +66,12 @@ impl Broadcast {
         Ok(broadcast)
     }
 
-    /// All operations of the consumer so far precede its later ones.
+    /// Ends the current group of the consumer.
     fn settle(&mut self, consumer: &mut Consumer) {
         if consumer.is_lost {
             return;
         }
-        // Only an event taken without overlap has a certain place.
+        // Only in a group of one is the place of the event certain.
         if let [event] = *consumer.overlapping {
             match self.places.entry(consumer.taken) {
                 Entry::Occupied(known) => self.contradicts |= *known.get() != event,
@@ -85,7 +84,7 @@ impl Broadcast {
         consumer.overlapping.clear();
     }
 
-    /// Whether an event has more places than operations that bring it.
+    /// Whether an event has more places than it has publications.
     fn lacks_an_event(&self) -> bool {
         let mut left: FxHashMap<Value, usize> = FxHashMap::default();
         for &event in &self.brings {
@@ -104,13 +103,13 @@ impl Broadcast {
         self.contradicts
     }
 
-    /// The event that the position brings.
+    /// The event that the operation at the position publishes.
     #[inline]
     pub(super) fn brings(&self, position: u32) -> Option<Value> {
         Some(self.brings[position as usize]).filter(|event| !event.is_null())
     }
 
-    /// Whether the position may bring its event to the place after `count` others.
+    /// Whether the operation at the position may publish its event as number `count`, counted from 0.
     pub(super) fn allows(&self, position: u32, count: u32) -> bool {
         self.places.get(&count).is_none_or(|&event| event == self.brings[position as usize])
     }
@@ -124,8 +123,8 @@ mod tests {
     use crate::operation::{Op, Operation};
     use crate::spec::Ring;
 
-    /// The known places in a history of consumers, given as (consumer, event or none, call, return), after five
-    /// publications.
+    /// The known places after five publications, in a history of consumers given as (consumer, event or none, call,
+    /// return).
     fn known(consumed: &[(u32, Option<u32>, u64, Option<u64>)]) -> (Vec<(u32, u32)>, bool) {
         let mut builder = Builder::new();
         for event in 1..=5 {

@@ -1,12 +1,13 @@
-//! Containers: the values that come out constrain the order in which they went in.
+//! Containers: the answers of removals constrain the order of insertions.
 //!
-//! The takes of a value bound the moments at which it comes out: the `n`-th time is not before the `n`-th smallest call
-//! of its takes, and not after their `n`-th smallest return. This has three uses:
-//! - a value that is taken for the `n`-th time before it is brought for the `n`-th is a contradiction, whatever the
+//! An operation *brings* a value in or *takes* a value out. The takes of a value bound the moments at which it comes
+//! out: it comes out the `n`-th time not before the `n`-th smallest call of its takes, and not after their `n`-th
+//! smallest return. This has three uses:
+//! - if a value is taken for the `n`-th time before it can be brought for the `n`-th time, the history fails in every
 //!   order;
-//! - in a queue, a value cannot go in now if it certainly comes out before one that is already in: the search turns
+//! - in a queue, a value cannot go in now if it certainly comes out before a value that is already in: the search turns
 //!   back at the enqueue instead of failing at the dequeue, many choices later;
-//! - of two overlapping operations, the one whose value came out first was probably first in a queue, and last in a
+//! - of two overlapping insertions, the one whose value came out first was probably first in a queue, and last in a
 //!   stack: the search tries that order first.
 
 use rustc_hash::FxHashMap;
@@ -25,18 +26,19 @@ pub(in crate::search) struct Container {
     values: Vec<Moments>,
 }
 
-/// The moments at which a value is brought and taken, each ascending.
+/// The moments at which a value is brought and taken, in ascending lists.
 #[derive(Default)]
 struct Moments {
     brought: Vec<u64>,
-    /// The calls of takes, those of pending takes with an unknown value included.
+    /// The calls of takes, including those of pending takes with an unknown value.
     take_calls: Vec<u64>,
     take_returns: Vec<u64>,
 }
 
 const NOTHING: u32 = u32::MAX;
 
-/// Takes of unknown values count for every value. Above this number of entries, the search runs without foresight.
+/// The maximum number of entries for takes of unknown values, which count for every value. Beyond it, the search runs
+/// without foresight.
 const MAX_UNKNOWN: usize = 1 << 20;
 
 impl Container {
@@ -77,7 +79,7 @@ impl Container {
         }
         budget.charge(entries * size_of::<u64>())?;
         for moments in &mut foresight.values {
-            // A pending take may have taken any value, so it counts for all, at its call.
+            // A pending take may have taken any value, so its call counts for all values.
             moments.take_calls.extend(&unknown);
             moments.take_calls.sort_unstable();
             moments.take_returns.sort_unstable();
@@ -85,7 +87,7 @@ impl Container {
         Ok(Some(foresight))
     }
 
-    /// Whether a take exists that no operation can have caused.
+    /// Whether some take returns a value before any operation can have brought it.
     pub(super) fn contradicts(&self) -> bool {
         self.values.iter().any(|moments| {
             let brought = moments.brought.iter().copied().map(Some).chain(std::iter::repeat(None));
@@ -109,19 +111,20 @@ impl Container {
         self.values.len()
     }
 
-    /// Brings the value, after `count` operations that bring it. `latest` is the earliest moment at which all values
-    /// brought so far can be out; the result is that moment with the new value. `None` if the new value must be out
-    /// before that moment, which a queue does not permit.
+    /// Brings the value, which `count` earlier operations brought too. `latest` is the earliest moment by which all
+    /// values brought so far can have come out; the result is this moment including the new value. `None` if the new
+    /// value must come out before `latest`, which a queue does not permit.
     pub(super) fn bring(&self, value: usize, count: u32, latest: u64) -> Option<u64> {
         if self.discipline != Discipline::FirstInFirstOut {
             return Some(latest);
         }
         let moments = &self.values[value];
         let count = count as usize;
-        // Values of one name come out in the order in which they went in, so this one is the `count`-th to come out.
+        // Equal values come out in the order in which they went in, so this one is number `count` (from 0) to come out.
         let out_by = moments.take_returns.get(count).copied().unwrap_or(PENDING);
         let out_from = moments.take_calls.get(count).copied().unwrap_or(PENDING);
-        // The values in front come out first; if one of them cannot be out when this one is, the order is wrong.
+        // In a queue the earlier values come out first. If one of them cannot have come out when this one must, the
+        // order is impossible.
         (out_by >= latest).then(|| latest.max(out_from))
     }
 

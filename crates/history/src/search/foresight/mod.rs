@@ -1,4 +1,4 @@
-//! Foresight: answers constrain earlier operations, so the search can turn back before it meets the answer.
+//! Foresight: answers constrain earlier operations, so the search can turn back long before it reaches the answer.
 
 mod broadcast;
 mod container;
@@ -25,7 +25,7 @@ impl Foresight {
         })
     }
 
-    /// Whether an answer exists that no operation can have caused.
+    /// Whether some answer has no operation that can have caused it, so that every order fails.
     pub(super) fn contradicts(&self) -> bool {
         match self {
             Foresight::Container(container) => container.contradicts(),
@@ -41,7 +41,8 @@ impl Foresight {
         }
     }
 
-    /// The number under which the walk counts the value that the position brings; `None` if it brings none.
+    /// The number of the value that the position brings; `None` if it brings none. The walk counts how often each
+    /// number was brought.
     #[inline]
     pub(super) fn brings(&self, position: u32) -> Option<usize> {
         match self {
@@ -50,7 +51,7 @@ impl Foresight {
         }
     }
 
-    /// The count of such numbers.
+    /// The number of distinct values, that is, the bound of the numbers.
     pub(super) fn numbers(&self) -> usize {
         match self {
             Foresight::Container(container) => container.values(),
@@ -58,9 +59,9 @@ impl Foresight {
         }
     }
 
-    /// Brings the value of the position, after `count` operations with its `number`. `latest` is the earliest moment at
-    /// which all values brought so far can be out; the result is that moment with the new value. `None` if the position
-    /// cannot come next.
+    /// Brings the value of the position, whose `number` was brought `count` times before. `latest` is the earliest
+    /// moment by which all values brought so far can have come out; the result is this moment including the new value.
+    /// `None` if the position cannot come next.
     pub(super) fn bring(&self, position: u32, number: usize, count: u32, latest: u64) -> Option<u64> {
         match self {
             Foresight::Container(container) => container.bring(number, count, latest),
@@ -68,7 +69,7 @@ impl Foresight {
         }
     }
 
-    /// The rank of each position that returns; the lowest is tried first. `returns` are in order of time.
+    /// The rank of each position that returns: the lowest rank is tried first. `returns` are in order of time.
     pub(super) fn ranks(&self, part: &Part<'_>, returns: &[u32]) -> Vec<u32> {
         let keys = match self {
             Foresight::Container(container) => container.keys(part),

@@ -5,7 +5,7 @@ use millstream_history::{Builder, History, Kind, Model, Op, Operation, Status, V
 use super::object::Object;
 use super::random::Random;
 
-/// The kind of history to make.
+/// The kind of history to generate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) model: Model,
@@ -13,9 +13,9 @@ pub(crate) struct Plan {
     pub(crate) operations: usize,
     /// Whether all values are distinct.
     pub(crate) distinct: bool,
-    /// One in this many operations never returns; 0 for none.
+    /// One in this many operations never returns; with 0, all return.
     pub(crate) crashes: usize,
-    /// The number of keys; 0 for none.
+    /// The number of keys; with 0, operations have no key.
     pub(crate) keys: usize,
 }
 
@@ -34,7 +34,7 @@ enum Phase {
 struct Process {
     number: u32,
     phase: Phase,
-    /// The objects allocated, or permits taken.
+    /// The objects that the process has allocated, or the permits that it has acquired.
     mine: Vec<Value>,
     writes: bool,
     reads: usize,
@@ -49,7 +49,7 @@ pub(crate) fn valid(plan: &Plan, random: &mut Random) -> History {
     builder.finish().expect("the generator contradicts nothing")
 }
 
-/// Its operations, in order of their returns.
+/// The operations of such a history, in order of their returns.
 pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) -> Vec<Operation> {
     let consumers: Vec<Value> = (0..plan.processes as u32).filter(|p| !p.is_multiple_of(2)).map(Value::from).collect();
     let mut objects: Vec<Object> = (0..plan.keys.max(1)).map(|_| Object::new(&plan.model, &consumers)).collect();
@@ -57,13 +57,13 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
     let mut processes: Vec<Process> = (0..plan.processes as u32).map(idle).collect();
     let (mut time, mut called, mut fresh, mut made) = (0, 0, plan.processes as u32, announced(plan, &consumers));
     for _ in 0..plan.operations * 12 {
-        // Now and then two events share a time.
+        // Occasionally, two events share a time.
         time += u64::from(!random.one_in(10));
         let process = &mut processes[random.below(plan.processes)];
         process.phase = match std::mem::replace(&mut process.phase, Phase::Idle) {
             Phase::Idle if called == plan.operations => Phase::Idle,
             Phase::Idle => {
-                // A process's operations come one after the other, and time shows it.
+                // Two consecutive operations of one process never share a time.
                 time += 1;
                 called += 1;
                 let key = (plan.keys > 0).then(|| Value::int(random.below(plan.keys) as i64));
@@ -90,7 +90,7 @@ pub(crate) fn operations(plan: &Plan, random: &mut Random, values: &mut Values) 
         if open && plan.crashes > 0 && random.one_in(3 * plan.crashes) && plan.model.kind != Kind::Ring {
             let crashed = std::mem::replace(process, idle(fresh));
             fresh += 1;
-            // It makes no difference whether the caller noticed the end.
+            // The outcome is unknown, whether or not the operation has a return time.
             made.extend(open_operation(&crashed, random.one_in(2).then_some(time)));
         }
     }
@@ -120,7 +120,7 @@ fn open_operation(process: &Process, noticed: Option<u64>) -> Option<Operation> 
     }
 }
 
-/// Updates the possessions of the process after its operation.
+/// Updates what the process has acquired, after its operation.
 fn settle(process: &mut Process, operation: &Operation) {
     let got = operation.output != Value::FALSE;
     match operation.op {
@@ -213,7 +213,7 @@ fn next(plan: &Plan, process: &mut Process, number: i64, random: &mut Random, va
             }
         }
         Kind::PriorityQueue => {
-            // Distinct, and not in the order of the calls.
+            // Distinct values are not in the order of the calls.
             let value = if plan.distinct { Value::int((number * 7919) % 1_000_003) } else { small };
             if heads { (Op::INSERT, value) } else { (Op::DELETE_MIN, Value::NULL) }
         }

@@ -1,5 +1,5 @@
-//! Objects other than the crate's own specifications, random histories of them, a checker that tries every order, and a
-//! thread's own clock.
+//! Objects that are independent of the crate's specifications, random histories of these objects, a checker that tries
+//! every order, and the clock of a thread.
 
 pub(crate) mod generate;
 pub(crate) mod object;

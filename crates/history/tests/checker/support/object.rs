@@ -1,4 +1,4 @@
-//! Straightforward objects against which the specifications are checked.
+//! Simple objects with which the specifications are compared.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -59,7 +59,7 @@ impl Object {
         }
     }
 
-    /// Performs the operation and returns its answer; `None` if it has to wait.
+    /// Performs the operation and returns its answer; `None` if the operation has to wait.
     pub(crate) fn act(
         &mut self,
         process: u32,

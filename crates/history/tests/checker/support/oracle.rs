@@ -1,6 +1,6 @@
-//! The oracle: a checker that tries every order, slow, and simple enough to trust.
+//! The oracle: a checker that tries every order. It is slow, but simple enough to trust.
 //!
-//! The tests of the library itself include this file and [`object`](super::object), too.
+//! The unit tests of the library also include this file and [`object`](super::object).
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,12 +8,12 @@ use millstream_history::{History, Model, Op, PENDING, Status, Value, Values};
 
 use super::object::Object;
 
-/// The order that an explanation has to respect.
+/// The condition that an order has to meet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// That of time: linearizability.
+    /// It respects time: linearizability.
     RealTime,
-    /// That of each process: sequential consistency.
+    /// It respects the order of each process: sequential consistency.
     Program,
 }
 
@@ -42,12 +42,12 @@ struct Search<'h> {
     rows: Vec<usize>,
     values: Values,
     condition: Condition,
-    /// Sets of operations, and the objects after them, that no order of the others completes.
+    /// Dead ends: sets of operations with the object after them, from which the other operations have no legal order.
     failed: HashSet<(u64, Object)>,
 }
 
 impl Search<'_> {
-    /// Whether the operations outside the set of `done` ones can follow on the object.
+    /// Whether the operations outside the set `done` have a legal order that starts from the object.
     fn explains(&mut self, done: u64, object: &Object) -> bool {
         let left: Vec<usize> = (0..self.rows.len()).filter(|i| done >> i & 1 == 0).collect();
         if left.iter().all(|&i| self.history.ret(self.rows[i]) == PENDING) {
@@ -92,7 +92,7 @@ fn after(object: &Object, history: &History, row: usize, values: &mut Values) ->
             Some(Value::NULL) if capacity.is_none() || full => vec![object.clone()],
             Some(Value::NULL) => Vec::new(),
             Some(value) => with(value).into_iter().collect(),
-            // The objects of a history have small numbers; one further object stands for all others.
+            // The objects of a history have small numbers; one further number represents all other objects.
             None => (0..8).map(Value::int).chain([Value::int(1 << 40)]).filter_map(with).collect(),
         };
     }
@@ -100,7 +100,7 @@ fn after(object: &Object, history: &History, row: usize, values: &mut Values) ->
     let answer = next.act(history.process(row), op, history.key(row), history.input(row), values);
     let waits = known == Some(Value::FALSE) && matches!(op, Op::ACQUIRE | Op::ACQUIRE_READ | Op::WAIT);
     match answer {
-        // A wait may time out at any time; the other two find the lock taken.
+        // A wait may time out at any time. The other operations return `false` if they find the lock taken.
         _ if waits => {
             if op == Op::WAIT || answer.is_none() {
                 vec![object.clone()]
@@ -113,7 +113,7 @@ fn after(object: &Object, history: &History, row: usize, values: &mut Values) ->
     }
 }
 
-/// Whether the operation may have returned `known` when its effect implies `actual`.
+/// Whether the recorded answer `known` agrees with the object's answer `actual`.
 fn agrees(op: Op, known: Value, actual: Value) -> bool {
     match op {
         _ if known == actual => true,
@@ -128,7 +128,7 @@ fn agrees(op: Op, known: Value, actual: Value) -> bool {
     }
 }
 
-/// Checks that the order is a legal one of the history.
+/// Asserts that the order is a legal order of the history.
 pub(crate) fn confirm(history: &History, model: &Model, order: &[u32], condition: Condition) -> Result<(), String> {
     let mut place = vec![None; history.len()];
     for (position, &row) in order.iter().enumerate() {

@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// The factor by which the run is longer than usual: `MILLSTREAM_STRESS`.
+/// `MILLSTREAM_STRESS`: the factor by which runs are longer than usual.
 pub(crate) fn stress() -> usize {
     std::env::var("MILLSTREAM_STRESS").ok().and_then(|factor| factor.parse().ok()).unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! The time that a check takes, regardless of the processors' other work.
+//! The processor time of a check, which does not depend on other work of the processors.
 
 use std::time::Duration;
 
