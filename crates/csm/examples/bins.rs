@@ -1,4 +1,4 @@
-//! The two questions of Paul Khuong's article about balls and bins, decided.
+//! Decides the two questions of Paul Khuong's article about balls and bins.
 //!
 //! ```sh
 //! cargo run --release -p millstream-csm --example bins
@@ -6,7 +6,7 @@
 //!
 //! Do 1000 bins of 30 000 balls reach a fill of 97.5 % in at least 98 % of all cases before the first bin is full? And
 //! do 1000 bins of 128 000 balls fill better than 100 bins of 60 000, or is the difference due to chance? The program
-//! throws every ball, so the answers take a minute.
+//! simulates every ball, so the answers take a minute.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-//! The cost of the numbers: nanoseconds for a level and a binomial coefficient, microseconds for a Beta bound.
+//! The cost of the basic computations: nanoseconds for a level and a binomial coefficient, microseconds for a Beta
+//! bound.
 //!
 //! ```sh
 //! cargo run --release -p millstream-csm --example cost

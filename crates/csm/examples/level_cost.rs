@@ -4,9 +4,9 @@
 //! cargo run --release -p millstream-csm --example level_cost
 //! ```
 //!
-//! A cell of the grid is a threshold, a number of trials and a distance of the observed rate from the threshold, in
-//! standard deviations; its cost is the median of nine runs over counts near that point. Counts that speak against a
-//! direction have a level at once, so only counts that speak for it are measured.
+//! A cell of the grid is a threshold, a number of trials, and a distance of the observed rate from the threshold in
+//! standard deviations. Its cost is the median of nine runs over counts near these values. For counts that are evidence
+//! against a direction, the level costs next to nothing, so only counts in favour of the direction are measured.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -55,7 +55,7 @@ fn cost(test: &Test, threshold: f64, trials: u64, deviations: f64) -> Option<f64
     let deviation = (n * threshold * (1.0 - threshold)).sqrt();
     let counts: Vec<(u64, u64)> = (0..COUNTS as u64)
         .map(|i| {
-            // The levels are computed one after another, each with counts of its own.
+            // Each computation has different counts.
             let trials = trials + i * (trials / 1000);
             let near = deviations * (1.0 + 0.002 * i as f64);
             (trials, trials as f64 * threshold + near * deviation)

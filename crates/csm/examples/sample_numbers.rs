@@ -1,6 +1,6 @@
-//! The mean number of trials that each method takes until it decides, by exact computation, and the probability that it
-//! stops if the rate is the threshold itself (relative to its error), beside a beta-binomial mixture tuned to the true
-//! rate.
+//! The mean number of trials that each method takes until it decides, and of a beta-binomial mixture tuned to the true
+//! rate. Also the probability that the method stops if the rate equals the threshold, relative to its error. All
+//! numbers are computed exactly.
 //!
 //! `cargo run --release -p millstream-csm --example sample_numbers`
 
@@ -13,7 +13,7 @@ use millstream_csm::{Method, Test};
 
 const METHODS: [Method; 5] = [Method::Robbins, Method::Centred, Method::OneSided, Method::Balanced, Method::Mixture];
 
-/// The lines of `docs/evidence.md`.
+/// The rows of the table in `docs/evidence.md`.
 const PUBLISHED: [(f64, f64, f64); 10] = [
     (0.98, 0.993, 1e-3),
     (0.99, 0.999, 1e-3),

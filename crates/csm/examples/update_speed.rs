@@ -1,4 +1,4 @@
-//! The cost of an observation, a look and an answer.
+//! The cost of an observation, of an evaluation and of a complete answer.
 //!
 //! `cargo run --release -p millstream-csm --example update_speed`
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mean = nanoseconds(TRIALS, || values.iter().for_each(|&value| drop(black_box(driver.observe(value)))));
     println!("     mean: observe {mean:.2} ns ({:?})", driver.status().progress);
 
-    // Each test has an error of its own, since the latest tests are cached.
+    // Each test has a different error, because the latest tests are cached.
     let build = |i: usize| Test::new(0.99, -13.8 - i as f64 * 1e-6, Method::Balanced).unwrap();
     println!(
         "building a balanced test: {:.0} us",

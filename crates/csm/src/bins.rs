@@ -1,11 +1,11 @@
-//! Balls and bins: how full are all bins together when the first one is full?
+//! Balls and bins: when the first bin is full, how full are all bins together?
 //!
 //! Balls fall uniformly and independently into `m` bins that hold `c` balls each. The *fill* is the number of balls
-//! thrown until the first bin is full, the last ball included, divided by the `m c` places. It says how much of its
-//! memory a hash table of large fixed bins can use before it must grow; the question is Paul Khuong's.
+//! thrown until the first bin is full, the last ball included, divided by the total capacity `m c`. It is the share of
+//! its memory that a hash table of large fixed bins can use before it must grow. The question is Paul Khuong's.
 //!
-//! The trials are independent and identically distributed, so whether a claim such as "the fill reaches 97.5 % in at
-//! least 98 % of all cases" holds is a question for a [`Driver`](crate::Driver). The example `bins` asks it.
+//! The trials are independent and identically distributed, so a [`Driver`](crate::Driver) can decide claims such as
+//! "the fill reaches 97.5 % in at least 98 % of all cases". The example `bins` does so.
 
 use crate::Error;
 use crate::random::Random;
@@ -13,7 +13,7 @@ use crate::random::Random;
 /// The maximum number of bins.
 const MAX_BINS: u32 = 1 << 24;
 
-/// The maximum capacity; this times [`MAX_BINS`] is exact in binary64.
+/// The maximum capacity. Its product with [`MAX_BINS`] is exact in binary64.
 const MAX_CAPACITY: u32 = 1 << 28;
 
 /// Bins of a fixed capacity, into which balls are thrown until the first one is full.
@@ -29,7 +29,7 @@ const MAX_CAPACITY: u32 = 1 << 28;
 #[derive(Debug, Clone)]
 pub struct Bins {
     capacity: u32,
-    /// The places left in each bin.
+    /// The remaining capacity of each bin.
     room: Box<[u32]>,
 }
 
@@ -50,7 +50,7 @@ impl Bins {
         Ok(Self { capacity, room: vec![0; bins as usize].into() })
     }
 
-    /// One trial: the share of all places that are in use when the first bin is full, rounded to nearest.
+    /// One trial: the fill, rounded to nearest.
     ///
     /// Cost: some two nanoseconds a ball while the counts (four bytes a bin) fit the first-level cache.
     pub fn fill(&mut self, random: &mut Random) -> f64 {
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(bins.balls(&mut Random::seeded(1)), 1);
     }
 
-    /// With two places a bin this is the birthday problem: P(balls > k) = (m)ₖ / mᵏ.
+    /// With bins of capacity two this is the birthday problem: P(balls > k) = (m)ₖ / mᵏ.
     #[test]
     fn bins_of_two_balls_meet_the_birthday_problem() {
         let days = 365.0;
@@ -125,7 +125,7 @@ mod tests {
         let mut bins = Bins::new(1000, 30_000).unwrap();
         let mut random = Random::seeded(1);
         let mean = (0..16).map(|_| bins.fill(&mut random)).sum::<f64>() / 16.0;
-        // Five deviations of the mean.
+        // Five standard deviations of the mean.
         assert!((mean - 0.98140).abs() < 0.0025, "mean {mean}");
     }
 }

@@ -3,20 +3,20 @@
 use crate::number::kernel;
 use crate::{Error, Interval};
 
-/// The maximum number of trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Every count up to this one
-/// is a float, and so is its successor.
+/// The maximum number of trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Every count up to this
+/// maximum is exact as a float, and so is its successor.
 pub const MAX_TRIALS: u64 = (1 << 53) - 1;
 
 /// Bounds on the natural logarithm of the binomial coefficient "`n` choose `k`".
 ///
-/// The interval contains `ln C(n, k)`. Its ends are no further apart than a few units in the last place, and both are 0
-/// if the coefficient is 1.
+/// The interval contains `ln C(n, k)`. Its ends differ by at most a few units in the last place, and both are 0 if the
+/// coefficient is 1.
 ///
 /// # Why the bounds hold
-/// Stirling's series for `ln n!` is enveloping: wherever it is truncated, its error is less than the first omitted term
-/// (Robbins' double inequality is the truncation after one term). The terms `n ln n`, `k ln k` and `(n-k) ln(n-k)` are
-/// not summed: their difference is formed first, on paper, so that nothing cancels, and the remainder is evaluated in
-/// ball arithmetic, with 106 bits where 53 would not suffice; each operation widens the radius by its maximum error.
+/// Stirling's series for `ln n!` is enveloping: wherever it is truncated, its error is less than the first omitted
+/// term. (Robbins' double inequality is the truncation after one term.) The large terms `n ln n`, `k ln k` and `(n-k)
+/// ln(n-k)` cancel in the formula itself, before any computation. The remainder is evaluated in ball arithmetic, with
+/// 106 bits where 53 would not suffice. Each operation widens the radius by its maximum error.
 ///
 /// # Errors
 /// `k > n`, or `n` above [`MAX_TRIALS`].
@@ -38,7 +38,7 @@ pub fn log_choose(n: u64, k: u64) -> Result<Interval, Error> {
     Ok(Interval { low: ln.lower().max(0.0), high: ln.upper() })
 }
 
-/// `(k, n - k)` as floats, exactly, or the reason why that is impossible.
+/// `(k, n - k)` as exact floats, or an error if that is impossible.
 pub(crate) fn split(n: u64, k: u64, part: &'static str, of: &'static str) -> Result<(f64, f64), Error> {
     if n > MAX_TRIALS {
         return Err(Error::TooMany { what: of, found: n, most: MAX_TRIALS });

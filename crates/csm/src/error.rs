@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-/// A question without an answer; the message says what was expected, what was found, and what to do.
+/// The error of a question without an answer. The message says what was expected, what was found, and what to do.
 ///
-/// Every function of this crate has an answer for each input that it accepts; none fails with "did not converge".
+/// Every function of this crate returns an answer for each valid input: none fails with "did not converge".
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,7 +18,7 @@ pub enum Error {
         /// Its value.
         found: f64,
     },
-    /// A number is outside of the range for which the question makes sense.
+    /// A number is outside the range in which the question makes sense.
     #[error("{what} must be {expected}, but it is {found}")]
     OutOfRange {
         /// The name of the number.
@@ -40,7 +40,7 @@ pub enum Error {
         /// Its count.
         whole: u64,
     },
-    /// A count is beyond the range in which this crate computes exactly.
+    /// A count is above the maximum for exact computations.
     #[error("{found} {what} are more than the {most} this crate computes with; split the data")]
     TooMany {
         /// The name of the count.
@@ -66,7 +66,7 @@ pub enum Error {
         /// The name.
         found: String,
     },
-    /// The method tests one threshold against the other, but the question is neither a
+    /// The method tests two thresholds against each other, but the question is neither a
     /// [`Claim::Between`](crate::Claim::Between) nor a [`Test::between`](crate::Test::between).
     #[error("the method {method} tests one threshold against the other; choose a claim between two, or another method")]
     NeedsTwoThresholds {

@@ -1,8 +1,8 @@
 //! Decide with evidence: confidence sequences, exact tests and stopping rules whose errors are on the safe side.
 //!
-//! "At least 99 % of requests are fast enough." How many requests does it take to say so, and to be wrong at most once
-//! in a million times? With this crate, check after each request and stop when it decides; the promise holds, however
-//! long you go on.
+//! "At least 99 % of requests are fast enough." How many requests does it take to confirm this claim, with a
+//! probability of at most one in a million of being wrong? With this crate, check after each request, and stop when
+//! there is a verdict. The error does not grow with the number of checks.
 //!
 //! ```
 //! use millstream_csm::{Claim, Driver, Setup, Verdict};
@@ -18,33 +18,34 @@
 //! # Ok::<(), millstream_csm::Error>(())
 //! ```
 //!
-//! # Which one do I want?
+//! # Which function do I want?
 //!
-//! | question | take |
+//! | question | use |
 //! | --- | --- |
-//! | Is a success rate above, below, within or between these? Tell me as soon as it can be known. | [`Driver`] with a [`Claim`] |
-//! | How many trials will that take, and how surely? | [`Setup::power`] |
+//! | Is a success rate above, below, within or between thresholds? Decide as early as possible. | [`Driver`] with a [`Claim`] |
+//! | How many trials does the decision take, and how probable is it? | [`Setup::power`] |
 //! | What is the rate, as far as known now? | [`interval::watched`]; [`interval::fixed`] for a fixed number of trials |
-//! | Is a mean of bounded numbers (a latency, a ratio) above or below this? | [`means`] |
-//! | What is a quantile, with the numbers still coming in? | [`quantile`] |
+//! | Is a mean of bounded numbers (a latency, a ratio) above or below a threshold? | [`means`] |
+//! | What is a quantile, while the numbers still come in? | [`quantile`] |
 //! | Which of two samples is smaller, and by what ratio? | [`compare`] |
 //! | Do two samples come from one distribution, by a statistic of my own? | [`permutation`] |
 //! | My data are not independent draws from one distribution. | [`Driver::run_sets`] |
-//! | One look, one number: is the evidence enough? | [`robbins::stop`], or a [`Test`] with another [`Method`] |
+//! | Is the evidence enough, given a single pair of counts? | [`robbins::stop`], or a [`Test`] with another [`Method`] |
 //! | A bound on a quantile of a Beta distribution, or on a binomial coefficient | [`beta_bound`], [`log_choose`] |
 //! | How full are the bins when the first one is full? | [`bins`] |
 //!
 //! # What "on the safe side" means
 //!
-//! A promise such as "wrong once in a million" is a theorem about real numbers. A program rounds. Here every rounding
-//! and every truncation errs in the direction that makes the promise more certain to hold: evidence is reported no
-//! stronger than it is, and an interval no narrower. Where a test here stops, the exact test stops too.
+//! A promise such as "wrong once in a million" is a theorem about real numbers, but a program rounds. In this crate,
+//! every rounding and every truncation errs in the direction that keeps the promise: reported evidence is never
+//! stronger than the true evidence, and an interval never narrower than the true interval. Where a test of this crate
+//! stops, the exact test stops too.
 //!
-//! For this the crate uses numbers with proven errors, built from IEEE 754 arithmetic alone, without any function of
-//! the system's mathematical library. So the results are the same, bit for bit, on every machine, and remain the same.
-//! They are also close to the truth: [`robbins::stop`] and [`beta_bound`] say how close.
+//! For this purpose the crate uses numbers with proven errors. They are built from IEEE 754 arithmetic alone, without
+//! any function of the system's mathematical library, so the results are the same, bit for bit, on every machine. The
+//! results are also close to the truth: [`robbins::stop`] and [`beta_bound`] say how close.
 //!
-//! A float argument means its exact value: `0.98` is the binary number nearest to 98 %.
+//! A float argument stands for its exact value: `0.98` is the binary number nearest to 98 %.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,18 +1,18 @@
 //! The permutation test: would a difference this large between two samples arise by chance?
 //!
-//! If both samples come from the same distribution, then the assignment of values to samples is arbitrary: any division
-//! of all values into samples of the same sizes is as likely as the observed one. So divide them again at random, and
-//! count how often the statistic is at least as extreme as observed. That rate is the p-value; whether it is below a
-//! threshold is a question for a [`Driver`](crate::Driver), which draws only as many divisions as the answer needs. The
-//! statistic may be any pure function of two sets of values. (The test is R. A. Fisher's; its combination with
-//! confidence sequences is Paul Khuong's.)
+//! If both samples come from the same distribution, then any division of all values into samples of the same sizes is
+//! as likely as the observed division. So divide the values at random many times, and count how often the statistic is
+//! at least as extreme as the observed statistic. That rate is the p-value. A [`Driver`](crate::Driver) decides whether
+//! the p-value is below a threshold, and draws only as many divisions as the answer needs. The statistic may be any
+//! pure function of two sets of values. (The test is R. A. Fisher's; its combination with confidence sequences is Paul
+//! Khuong's.)
 //!
-//! A division whose statistic *equals* the observed one counts as extreme, and there are many such divisions if the
-//! values are few or rounded. So a statistic must not depend on the order of the values, not even by its rounding:
-//! `0.1 + 0.2 + 0.3` is more than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The sums in the
-//! statistics here are exact, and each is rounded once.
+//! A division whose statistic *equals* the observed statistic counts as extreme. There are many such divisions if the
+//! values are few or rounded. So a statistic must not depend on the order of the values, not even in its last bit: in
+//! floats, `0.1 + 0.2 + 0.3` is more than `0.3 + 0.2 + 0.1`, and a p-value from such sums would be too small. The
+//! statistics of this module sum exactly, and round each sum once.
 //!
-//! A claim with threshold `alpha` and error `eps` makes a procedure that reports a chance difference as real with a
+//! With a claim of threshold `alpha` and error `eps`, a difference that is due to chance is reported as real with a
 //! probability of at most `alpha + eps`.
 //!
 //! ```
@@ -33,22 +33,22 @@ use crate::Error;
 use crate::number::sum::sum;
 use crate::random::Random;
 
-/// The direction in which a statistic counts as at least as extreme as the observed one.
+/// The direction in which a statistic is extreme, compared with the observed statistic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Tail {
-    /// A statistic that is at least as large.
+    /// A statistic at least as large as the observed one is extreme.
     Greater,
-    /// A statistic that is at most as large.
+    /// A statistic at most as large as the observed one is extreme.
     Less,
-    /// A statistic whose absolute value is at least as large: suits statistics that are centred at zero under the null
-    /// hypothesis. (scipy's two-sided p-value is twice the smaller one of the other two tails' p-values; if the
-    /// statistic is as often above zero as below, the two are equal.)
+    /// A statistic whose absolute value is at least as large is extreme. This suits statistics that are centred at zero
+    /// under the null hypothesis. (scipy's two-sided p-value is twice the smaller p-value of the other two tails. It
+    /// equals this one if the statistic is as often above zero as below.)
     #[default]
     Both,
 }
 
-/// The null hypothesis: the second sample is distributed like `shift + scale * x`, for `x` distributed like the
-/// first.
+/// The null hypothesis: the second sample is distributed like `shift + scale * x`, where `x` is distributed like the
+/// first sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Null {
     /// The summand.
@@ -58,7 +58,7 @@ pub struct Null {
 }
 
 impl Default for Null {
-    /// Both samples are distributed alike.
+    /// The hypothesis that both samples have the same distribution.
     fn default() -> Self {
         Null { shift: 0.0, scale: 1.0 }
     }
@@ -91,7 +91,7 @@ pub struct Permutation<F> {
 }
 
 impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
-    /// The test of these samples.
+    /// Creates the test of these samples.
     ///
     /// # Errors
     /// An empty sample; a value, shift or scale that is not finite; a scale of zero; a statistic that is not a
@@ -110,8 +110,8 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
             return Err(Error::OutOfRange { what: "the scale", expected: "anything but zero", found: 0.0 });
         }
         let pool = first.iter().copied().chain(second.iter().map(|&x| null.back(x))).collect();
-        // The observed statistic is computed in the same way as in every draw, so that the same division gives the same
-        // statistic to the last bit.
+        // The observed statistic is computed in the same way as that of every draw, so that the same division results
+        // in the same statistic, to the last bit.
         let second: Vec<f64> = second.iter().map(|&x| null.forth(null.back(x))).collect();
         let observed = statistic(first, &second);
         if observed.is_nan() {
@@ -126,9 +126,9 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
         self.observed
     }
 
-    /// Divides the values at random; returns whether the statistic is as extreme as observed. A statistic that is
-    /// equal, or that is not a number, counts as extreme: both count against a real difference. Cost: a shuffle and a
-    /// statistic.
+    /// Divides the values at random, and returns whether the statistic is at least as extreme as the observed one. A
+    /// statistic that is not a number counts as extreme, which is evidence against a real difference. Cost: a shuffle
+    /// and a statistic.
     pub fn draw(&mut self, random: &mut Random) -> bool {
         random.shuffle_front(&mut self.pool, self.first);
         let (first, rest) = self.pool.split_at(self.first);
@@ -145,16 +145,16 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
     }
 }
 
-/// The excess of the first sample's mean over the second's: [`Tail::Greater`] asks whether the first sample has the
-/// larger values, as scipy's `alternative="greater"` does.
+/// The first sample's mean minus the second's. [`Tail::Greater`] asks whether the first sample has the larger values,
+/// like scipy's `alternative="greater"`.
 #[must_use]
 pub fn mean_difference(first: &[f64], second: &[f64]) -> f64 {
     let mean = |sample: &[f64]| sum(sample.iter().copied()) / sample.len() as f64;
     mean(first) - mean(second)
 }
 
-/// The excess of the first sample's median over the second's; for an even number of values, the median is the upper one
-/// of the middle two.
+/// The first sample's median minus the second's. For an even number of values, the median is the upper of the middle
+/// two.
 #[must_use]
 pub fn median_difference(first: &[f64], second: &[f64]) -> f64 {
     let median = |sample: &[f64]| {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::{Claim, Driver, Progress, Setup, Verdict};
 
-    /// The p-value, by all divisions.
+    /// The exact p-value, computed from all divisions.
     fn exact(first: &[f64], second: &[f64], tail: Tail) -> f64 {
         let all: Vec<f64> = first.iter().chain(second).copied().collect();
         let observed = mean_difference(first, second);
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_rate_of_extreme_draws_is_the_p_value_of_all_divisions() {
-        // Sums of small integers are exact, so that ties are ties.
+        // Sums of small integers are exact, so equal statistics are equal floats.
         let (first, second) = ([1.0, 4.0, 2.0, 8.0], [16.0, 3.0, 9.0, 5.0]);
         for tail in [Tail::Greater, Tail::Less, Tail::Both] {
             let expected = exact(&first, &second, tail);
@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_null_hypothesis_that_rounds_leaves_the_division_observed_extreme() {
-        // There and back by a large shift moves each value a little; all other divisions are far from zero.
+        // Adding and subtracting a large shift changes each value a little. Apart from the observed division, all
+        // statistics are far from zero.
         for tenth in 1..20 {
             let part = 0.1 * f64::from(tenth);
             let (first, second) = ([0.1, 0.2, 0.3], [1.5 + 0.1 * part, 1.7 + 0.2 * part, 1.9 + 0.3 * part]);

@@ -1,12 +1,12 @@
-//! A quantile of any distribution, between two of the values observed.
+//! An interval for a quantile of any distribution, between two of the observed values.
 //!
 //! Whatever the distribution, the share of values that are at most the `q`-quantile is at least `q`, and the share of
-//! values below the quantile is at most `q`. Either share is a success rate. So a confidence sequence for a quantile
+//! values below the quantile is at most `q`. Both shares are success rates. So a confidence sequence for a quantile
 //! depends on ranks alone (S. Howard and A. Ramdas, "Sequential estimation of quantiles with applications to A/B
-//! testing and best-arm identification", 2022): the quantile is at least the `low`-th smallest value, unless improbably
-//! few values are at most the quantile, and the quantile is at most the `high`-th smallest value, unless improbably
-//! many values are below the quantile. Each of the two is a one-sided test of the rate `q`, as in [`Method::OneSided`],
-//! with half of the error.
+//! testing and best-arm identification", 2022). The quantile is at least the `low`-th smallest value, unless improbably
+//! few values are at most the quantile. It is at most the `high`-th smallest value, unless improbably many values are
+//! below it. Both conditions are one-sided tests of the rate `q`, as in [`Method::OneSided`], each with half of the
+//! error.
 //!
 //! ```
 //! use millstream_csm::quantile;
@@ -43,8 +43,8 @@ pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     check_counts(n, 0)?;
     let test = test(q, error)?;
     let stops = |direction, count| test.proves(direction, n, count);
-    // It is improbable that fewer than `too_few` values are at most the quantile, and that `too_many` or more are below
-    // it.
+    // It is improbable that fewer than `too_few` values are at most the quantile, and that `too_many` or more values
+    // are below the quantile.
     let too_few = first(n + 1, |count| !stops(Direction::Below, count));
     let too_many = first(n + 1, |count| stops(Direction::Above, count));
     Ok(Ranks { low: too_few, high: too_many.max(1) })
@@ -76,7 +76,8 @@ pub(crate) fn test(q: f64, error: f64) -> Result<Test, Error> {
     Test::new(q, log_part(error, 2.0)?, Method::OneSided)
 }
 
-/// The smallest number below `end` from which on the condition holds; `end` if there is none.
+/// The smallest number below `end` for which the condition is true; `end` if there is none. If the condition is true
+/// for a number, it is true for all larger ones.
 fn first(end: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, end);
     while low < high {

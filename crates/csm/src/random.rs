@@ -1,9 +1,9 @@
-//! A small generator of random numbers with a seed, the same on every machine.
+//! A small generator of random numbers from a seed. The numbers are the same on every machine.
 
 /// The generator xoshiro256++ of David Blackman and Sebastiano Vigna, seeded by their SplitMix64.
 ///
-/// Period `2^256 - 1`, under a nanosecond per number, and not cryptographically secure: a few numbers reveal the next
-/// ones.
+/// Its period is `2^256 - 1`, and a number takes less than a nanosecond. It is not cryptographically secure: a few
+/// numbers reveal the next ones.
 ///
 /// ```
 /// use millstream_csm::random::Random;
@@ -20,7 +20,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The generator of this seed. Generators of different seeds are independent for all practical purposes.
+    /// Creates a generator from a seed. Generators with different seeds are independent for all practical purposes.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut walk = seed;
@@ -44,8 +44,8 @@ impl Random {
         result
     }
 
-    /// A whole number from 0 up to `n`, excluded, each equally likely: Daniel Lemire's multiplication, whose rare
-    /// biased part is drawn again.
+    /// A whole number in `0..n`, uniformly distributed. Daniel Lemire's method: a multiplication, repeated in the rare
+    /// cases that would cause a bias.
     ///
     /// # Panics
     /// If `n` is zero.
@@ -62,7 +62,7 @@ impl Random {
         (product >> 64) as u64
     }
 
-    /// A multiple of `2^-53` from 0 up to 1, excluded.
+    /// A multiple of `2^-53` in `0.0..1.0`.
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (0.5 / (1u64 << 52) as f64)

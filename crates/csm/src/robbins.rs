@@ -1,4 +1,4 @@
-//! Robbins' criterion: do the data suffice to tell a success rate from a threshold?
+//! Robbins' criterion: do the data suffice to distinguish a success rate from a threshold?
 //!
 //! After `n` trials with `s` successes, stop when
 //!
@@ -6,32 +6,34 @@
 //! (n + 1) C(n, s) alpha^s (1 - alpha)^(n - s) < eps
 //! ```
 //!
-//! If the success rate is exactly `alpha`, the probability that this **ever** happens, in an endless sequence of looks,
-//! is at most `eps`: the inverse of the left side is the likelihood ratio of a uniform mixture of success rates to
-//! `alpha`, a martingale that starts at 1 (H. Robbins, "Statistical methods related to the law of the iterated
-//! logarithm", 1970). If the rate is not `alpha`, it happens with probability 1, and the observed rate is then on the
-//! same side of `alpha` as the true one with a probability of at least `1 - eps` (Ding, Gandy and Hahn, "A simple
-//! method for implementing Monte Carlo tests", 2020).
+//! If the success rate is exactly `alpha`, the probability that the criterion is **ever** met, in an endless sequence
+//! of evaluations, is at most `eps`. The reason is that the inverse of the left side is the likelihood ratio of a
+//! uniform mixture of success rates to `alpha`, which is a martingale that starts at 1 (H. Robbins, "Statistical
+//! methods related to the law of the iterated logarithm", 1970). If the rate is not `alpha`, the criterion is met
+//! eventually with probability 1. The observed rate is then on the same side of `alpha` as the true rate, with a
+//! probability of at least `1 - eps` (Ding, Gandy and Hahn, "A simple method for implementing Monte Carlo tests",
+//! 2020).
 //!
 //! All values are logarithms: the test stops when the *level*, which is `ln` of the left side, falls below `ln eps`.
 //!
 //! # Why the level is never below the true one
 //! `n!`, `s!` and `(n-s)!` come from Stirling's series, which is enveloping: wherever it is truncated, its error is
-//! less than the first omitted term. The large terms of the three are cancelled on paper against `s ln alpha` and
-//! `(n-s) ln(1 - alpha)`:
+//! less than the first omitted term. Their large terms cancel against `s ln alpha` and `(n-s) ln(1 - alpha)` in the
+//! formula itself, which leaves
 //!
 //! ```text
 //! s ln(alpha n / s) + (n-s) ln((1-alpha) n / (n-s)) + 1/2 ln(n (n+1)^2 / (2 pi s (n-s))) + d(n) - d(s) - d(n-s)
 //! ```
 //!
-//! Each of these terms is evaluated as a ball, a centre and a radius that every operation and every truncation widens
-//! by its maximum error, with 106 bits wherever 53 would not suffice; the level is the upper end of the sum, rounded
-//! up.
+//! Each of these terms is evaluated as a ball: a centre, and a radius that every operation and every truncation widens
+//! by its maximum error. The centre has 106 bits wherever 53 would not suffice. The level is the upper end of the sum,
+//! rounded up.
 //!
 //! # Published figures
-//! Paul Khuong's article on the method prints levels at a threshold of 98 %. They, too, are rounded to the safe side.
-//! They come from Robbins' inequality for factorials, which is Stirling's series cut after one term, so they have the
-//! slack of the next term; and they depend on the logarithm of the system's library. Ours:
+//! Paul Khuong's article on the method prints levels at a threshold of 98 %. Those levels are rounded to the safe side,
+//! too. They come from Robbins' inequality for factorials, which is Stirling's series after one term, so they exceed
+//! the truth by up to the next term. They also depend on the logarithm of the system's library. The printed levels and
+//! those of this crate:
 //!
 //! | successes of trials | printed | here |
 //! | --- | --- | --- |
@@ -41,31 +43,31 @@
 //! | 1984 of 2000 | -4.190687115879456 | -4.1907134264331 |
 //! | 3972 of 4000 | -17.238559826956475 (stop) | -17.2385685324129 (stop) |
 //!
-//! The printed 99.9 % interval from those 4000 trials, 0.98821198 to 0.99638327, is wider than the exact one by `7e-6` below
-//! and `2e-9` above, as its series for the Beta distribution stops early; [`beta_bound`](crate::beta_bound) gives
-//! 0.98821935 to 0.99638327.
+//! The article also prints the 99.9 % interval from those 4000 trials: 0.98821198 to 0.99638327. It is wider than the
+//! exact interval by `7e-6` below and `2e-9` above, because its series for the Beta distribution stops early. The
+//! result of [`beta_bound`](crate::beta_bound) is 0.98821935 to 0.99638327.
 
 use crate::choose::split;
 use crate::number::exact::two_prod;
 use crate::number::kernel::{self, Rate};
 use crate::{Decision, Direction, Error};
 
-/// Whether `s` successes in `n` trials tell the success rate from `alpha`, with an error of at most `e^log_eps`.
+/// Whether `s` successes in `n` trials distinguish the success rate from `alpha`, with an error of at most `e^log_eps`.
 ///
-/// `alpha` and `log_eps` mean the exact values of the floats, not the decimal numbers from which they may have been
-/// read. The comparison is strict. The direction is that of the observed rate. If the rate is at `alpha` or on the
-/// *other* side of it, the probability that the direction is ever given is at most `e^log_eps`. Take
-/// [`Direction::Above`]: above `alpha`, one more success lowers the level, so the counts that give the direction form
-/// an up-set. Their probability therefore grows with the rate, and Robbins' bound holds at `alpha`.
+/// `alpha` and `log_eps` are the exact values of the floats, not the decimal numbers from which they may have been
+/// read. The comparison is strict. The resulting direction is that of the observed rate. It is wrong if the true rate
+/// is `alpha` or on the *other* side, and the probability that this ever happens is at most `e^log_eps`. To see this
+/// for [`Direction::Above`], note that above `alpha` one more success lowers the level. So the probability of the
+/// direction grows with the true rate, and at `alpha` it has Robbins' bound.
 ///
 /// # Rounding
 /// The returned level is never below the true one, so rounding can only make the criterion wait longer, and the
-/// promised error holds in floating point. The level exceeds the true one by less than `1e-12 max(1, |level|)` up to
-/// `10^6` trials and by less than `1e-9 max(1, |level|)` up to [`MAX_TRIALS`](crate::MAX_TRIALS).
+/// promised error holds in floating point. The excess is less than `1e-12 max(1, |level|)` up to `10^6` trials, and
+/// less than `1e-9 max(1, |level|)` up to [`MAX_TRIALS`](crate::MAX_TRIALS).
 ///
 /// # Errors
-/// `s > n`, `n` above [`MAX_TRIALS`](crate::MAX_TRIALS), `alpha` outside `[0, 1]`, `log_eps` not a number or positive.
-/// A `log_eps` of minus infinity is an `eps` of 0, at which the test never stops.
+/// `s > n`, `n` above [`MAX_TRIALS`](crate::MAX_TRIALS), `alpha` outside `[0, 1]`, or a `log_eps` that is not a number
+/// or is positive. A `log_eps` of minus infinity means an `eps` of 0: the test never stops.
 ///
 /// # Cost
 /// Some 100 ns, whatever the counts.
@@ -91,15 +93,16 @@ pub fn stop(n: u64, alpha: f64, s: u64, log_eps: f64) -> Result<Decision, Error>
         });
     }
     let level = level(n, alpha, s)?;
-    // If the observed rate is at `alpha`, the level is not below zero.
+    // `side` is not `None` here: if the observed rate equals `alpha`, the level is at least zero.
     let stop = if level < log_eps { side(alpha, s as f64, n as f64) } else { None };
     Ok(Decision { stop, level })
 }
 
-/// The side of `alpha` on which the observed rate `part / whole` is; `None` when it is exactly there, or there are no
+/// The side of `alpha` on which the observed rate `part / whole` is; `None` if the rate equals `alpha`, or without
 /// data. `part` is zero or at least `2^-3`.
 pub(crate) fn side(alpha: f64, part: f64, whole: f64) -> Option<Direction> {
-    // The nearest float to a product lies on the same side of another float as the product, or is that float.
+    // Rounding a product to the nearest float never moves it past another float, though it may make the two equal; then
+    // the rounding error decides.
     let (expected, rest) = two_prod(alpha, whole);
     let missing = if expected == part { rest } else { expected - part };
     if missing < 0.0 {
@@ -115,7 +118,7 @@ pub(crate) fn side(alpha: f64, part: f64, whole: f64) -> Option<Direction> {
 fn level(n: u64, alpha: f64, s: u64) -> Result<f64, Error> {
     let (successes, failures) = split(n, s, "successes", "trials")?;
     check_rate("the threshold", alpha)?;
-    // A threshold of 0 or 1 is refuted by a single counterexample.
+    // A single counterexample refutes a threshold of 0 or 1.
     if alpha == 0.0 || alpha == 1.0 {
         let refuted = if alpha == 0.0 { s > 0 } else { s < n };
         return Ok(if refuted { f64::NEG_INFINITY } else { crate::number::ln::ln((n as f64 + 1.0).into()).upper() });
@@ -123,7 +126,7 @@ fn level(n: u64, alpha: f64, s: u64) -> Result<f64, Error> {
     Ok(kernel::level(successes, failures, &Rate::new(alpha)).upper())
 }
 
-/// Refuses numbers that are not probabilities.
+/// Rejects numbers that are not probabilities.
 pub(crate) fn check_rate(what: &'static str, rate: f64) -> Result<(), Error> {
     if !rate.is_finite() {
         return Err(Error::NotFinite { what, found: rate });

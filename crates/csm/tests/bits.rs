@@ -1,4 +1,5 @@
-//! The same bits on every machine: a digest of many results, which no instruction set, library or compiler may move.
+//! The same bits on every machine: the digest of many results must not depend on the instruction set, a library or the
+//! compiler.
 //!
 use millstream_csm::means::{MeanDriver, MeanSetup};
 use millstream_csm::{Claim, Method, Setup, Side, Test, beta_bound, interval, log_choose, quantile, robbins};
@@ -20,7 +21,7 @@ impl Inputs {
         self.next() & ((1 << bits) - 1)
     }
 
-    /// A rate: half the time of an ordinary size, half the time of any.
+    /// A rate: of an ordinary size in half of all cases, and of any size in the others.
     fn rate(&mut self) -> f64 {
         let random = self.next();
         if random.is_multiple_of(2) {
@@ -31,7 +32,7 @@ impl Inputs {
     }
 }
 
-/// FNV-1a over the bits of results.
+/// An FNV-1a hash of the bits of results.
 struct Digest(u64);
 
 impl Digest {
@@ -52,7 +53,7 @@ fn results_are_the_same_bits_everywhere() {
         let choose = log_choose(s + f, s).expect("a valid question");
         digest.add(choose.low);
         digest.add(choose.high);
-        // Shapes that are not whole as well.
+        // Shapes that are not integers, too.
         let (a, b) = (s as f64 / 16.0 + 0.5, f as f64 / 16.0 + 0.5);
         let low = beta_bound(a, b, eps, Side::Low).expect("a valid question");
         digest.add(low.bound);

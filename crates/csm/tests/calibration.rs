@@ -16,7 +16,7 @@ fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
                 let promised = if method == Method::OneSided { 2.0 * error } else { error };
                 let stopped = power.holds + power.fails;
                 assert!(stopped <= promised, "{method} at {p}, {error}: stops with {stopped}");
-                // The test uses more than a tenth of its error.
+                // The test uses a considerable part of its error.
                 assert!(p == 0.001 || stopped > 0.1 * promised, "{method} at {p}, {error}: only {stopped}");
                 assert!(power.holds <= error && power.fails <= error, "{method} at {p}, {error}: {power:?}");
             }
@@ -26,7 +26,7 @@ fn at_the_threshold_a_test_stops_no_more_often_than_promised() {
 
 #[test]
 fn a_one_sided_test_stops_at_its_threshold_with_up_to_twice_its_error() {
-    // Each direction keeps the error by itself; the two add up.
+    // Each direction alone keeps the error; at the threshold the two add up.
     let stopped = |p: f64, error: f64, trials| {
         let test = Test::new(p, error.ln(), Method::OneSided).unwrap();
         let power = test.power(p, trials).unwrap();
@@ -97,8 +97,8 @@ fn a_drivers_verdict_is_wrong_no_more_often_than_promised() {
     }
 }
 
-/// The probability that a driver is ever wrong within `trials` trials: by its verdict, or by an interval that misses
-/// the rate at any of them.
+/// The probability that a driver is wrong within `trials` trials: its verdict is wrong, or its interval misses the rate
+/// after some trial.
 fn ever_wrong(setup: &Setup, rate: f64, trials: u64) -> f64 {
     let is_wrong = |verdict| match (setup.claim, verdict) {
         // At a threshold neither verdict is right.
@@ -149,7 +149,7 @@ fn verdict_and_interval_together_are_wrong_no_more_often_than_promised() {
             worst = worst.max(wrong);
         }
     }
-    // The worst case comes to more than half of the error.
+    // In the worst case, more than half of the error is used.
     assert!(worst > 0.5 * error, "{worst}");
 }
 
@@ -179,7 +179,7 @@ fn an_interval_agrees_with_the_verdict() {
     }
 }
 
-/// Advances the probabilities of each number of successes by one trial.
+/// Updates the probabilities of each number of successes for a further trial.
 fn one_more_trial(mass: &mut Vec<f64>, rate: f64) {
     mass.push(0.0);
     for s in (0..mass.len()).rev() {
@@ -188,7 +188,7 @@ fn one_more_trial(mass: &mut Vec<f64>, rate: f64) {
     }
 }
 
-/// The probability that an interval misses the rate at some number of trials.
+/// The probability that the interval misses the rate after some trial.
 fn ever_missed(rate: f64, trials: u64, interval: impl Fn(u64, u64) -> Interval) -> f64 {
     let mut alive = vec![1.0];
     let mut missed = 0.0;
@@ -230,7 +230,8 @@ fn at_one_number_of_trials_the_fixed_interval_misses_no_more_often_than_promised
 
 #[test]
 fn a_quantiles_ranks_miss_no_more_often_than_promised() {
-    // Of independent values without ties, the number below the quantile is a number of successes at the rate q.
+    // Among independent values without ties, the number of values below the quantile is a number of successes at the
+    // rate q.
     for q in [0.5, 0.9] {
         let ranks: Vec<_> = (0..=400).map(|n| quantile::ranks(n, q, 0.1).unwrap()).collect();
         let missed = ever_missed(q, 400, |n, s| {
@@ -244,8 +245,8 @@ fn a_quantiles_ranks_miss_no_more_often_than_promised() {
 
 #[test]
 fn power_agrees_with_the_boundary_walked_by_hand() {
-    // Five trials, stopping by Robbins with eps = 0.3: (n+1) C(n,s) / 2^n is 1 at n = 1, 3/4 and 3/2 at n = 2, 1/2 at
-    // n = 3, 5/16 at n = 4, 6/32 at n = 5, all for s = n.
+    // Five trials by Robbins' criterion with eps = 0.3. For s = n, (n+1) C(n,s) / 2^n is 1 at n = 1, 3/4 at n = 2, 1/2
+    // at n = 3, 5/16 at n = 4, and 6/32 at n = 5.
     let test = Test::new(0.5, 0.3f64.ln(), Method::Robbins).unwrap();
     let power = test.power(0.5, 5).unwrap();
     assert_eq!((power.holds, power.fails), (1.0 / 32.0, 1.0 / 32.0));

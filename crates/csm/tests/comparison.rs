@@ -4,7 +4,7 @@ use millstream_csm::compare::{Paired, Smaller, fixed_samples, samples};
 use millstream_csm::random::Random;
 use millstream_csm::{Error, quantile};
 
-/// A pair whose ratio has the median `ratio`; now and then a tie.
+/// A pair whose ratio has the median `ratio`. Some pairs have exactly this ratio.
 fn pair(ratio: f64, random: &mut Random) -> (f64, f64) {
     let first = 1.0 + random.uniform();
     if random.uniform() < 0.1 {
@@ -65,7 +65,7 @@ fn samples_without_a_difference_are_called_different_no_more_often_than_promised
 
 #[test]
 fn an_interval_contains_the_ratio_that_rounding_has_moved() {
-    // A third and two thirds are a little more than the floats.
+    // The quotients 1/3 and 2/3 are a little larger than their nearest floats.
     for (first, second) in [(3.0, 1.0), (3.0, 2.0)] {
         let mut paired = Paired::new(0.05, 1.0).unwrap();
         for _ in 0..200 {
@@ -103,7 +103,7 @@ fn values_without_a_ratio_are_refused() {
 fn few_values_bound_a_quantile_on_no_side_and_many_do_on_both() {
     let few = quantile::interval(&[1.0, 2.0, 3.0], 0.5, 0.05).unwrap();
     assert_eq!((few.low, few.high), (f64::NEG_INFINITY, f64::INFINITY));
-    // It is rare that all three values are above the 99 % quantile, and also that two of them are.
+    // It is improbable that all three values are above the 99 % quantile, and even that two of them are.
     let low_only = quantile::interval(&[1.0, 2.0, 3.0], 0.99, 0.05).unwrap();
     assert_eq!((low_only.low, low_only.high), (2.0, f64::INFINITY));
     let many: Vec<f64> = (1..=20_000).map(f64::from).collect();
@@ -115,7 +115,7 @@ fn few_values_bound_a_quantile_on_no_side_and_many_do_on_both() {
     assert_eq!((none.low, none.high), (f64::NEG_INFINITY, f64::INFINITY));
 }
 
-/// Lognormal-like values around a scale, with a spread of a third.
+/// Roughly lognormal values around a scale, with a spread of a third.
 fn values(scale: f64, size: usize, random: &mut Random) -> Vec<f64> {
     let normal = |random: &mut Random| (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
     (0..size).map(|_| scale * (normal(random) / 3.0).exp()).collect()
@@ -139,7 +139,7 @@ fn fixed_samples_detect_a_fifth_with_three_hundred_values() {
 fn equal_distributions_are_called_different_no_more_often_than_promised() {
     let (error, runs) = (0.2, 600);
     let mut random = Random::seeded(6);
-    // Four digits give ties, 1e9 gives none.
+    // Values rounded to multiples of 1/4 have ties; multiples of 1e-9 have none.
     for digits in [4.0, 1e9] {
         let mut wrong = 0u32;
         for _ in 0..runs {

@@ -20,11 +20,11 @@ const MAX_N: u32 = 60;
 
 const RATES: [f64; 8] = [0.5, 0.98, 1.0 / 3.0, 0.01, 0.999_999, 1e-300, 5e-324, 1.0 - f64::EPSILON / 2.0];
 
-/// Asserts that `bound` is not below `truth`, and only slightly above it.
+/// Asserts that `bound` is at least `truth`, and only slightly above it.
 #[track_caller]
 fn check_above(name: &str, bound: &BigRational, truth: &(BigRational, BigRational)) {
     assert!(*bound >= truth.1, "{name}: below the truth");
-    // The margin is a thirtieth of the promised one.
+    // The margin is a thirtieth of the documented one.
     assert!(*bound <= &truth.0 + power(2, -45) * at_least_one(&truth.0), "{name}: too far above the truth");
 }
 
@@ -68,7 +68,7 @@ fn every_level_is_above_the_truth() {
 fn at_least(a: u32, coefficients: &[BigInt], x: &BigInt, bits: u32) -> BigInt {
     let n = coefficients.len() as u32 - 1;
     let y = (BigInt::one() << bits) - x;
-    // From the highest power of x down, while the powers of y grow.
+    // Sums from the highest power of x down, with ascending powers of y.
     let (mut sum, mut y_power) = (BigInt::ZERO, BigInt::one());
     for j in (a..=n).rev() {
         sum += &coefficients[j as usize] * x.pow(j) * &y_power;
@@ -96,7 +96,7 @@ fn every_beta_bound_is_safe_and_near() {
         let coefficients = pascal(n);
         for a in 1..=n {
             let b = n + 1 - a;
-            // Each pair of shapes is tried with two errors, in turn.
+            // Each pair of shapes is tested with two errors.
             for turn in 0..2 {
                 let eps = errors[(a + 3 * b + turn) as usize % errors.len()];
                 let name = format!("Beta({a}, {b}) at {eps:e}");

@@ -39,7 +39,7 @@ fn the_balanced_method_needs_at_most_seven_tenths_of_robbins_trials() {
 
 #[test]
 fn the_default_needs_no_more_trials_than_a_mixture_tuned_to_the_answer() {
-    // The default does not know the answer, and its interval is included.
+    // The default method does not know the true rate, and its number includes the cost of the interval.
     for (threshold, rate, error) in [
         (0.98, 0.993, 1e-3),
         (0.99, 0.999, 1e-3),

@@ -1,4 +1,4 @@
-//! Means of bounded values: the verdict comes when it is due, and is wrong as rarely as promised.
+//! Means of bounded values: the verdict comes at the right trial, and is wrong as rarely as promised.
 
 use millstream_csm::means::{MeanDriver, MeanSetup, Moments};
 use millstream_csm::random::Random;
@@ -6,7 +6,7 @@ use millstream_csm::{Claim, Error, Progress, Verdict, report_due};
 use millstream_verify_random::cases;
 use proptest::prelude::*;
 
-/// Distributions on [0, 1] with a mean of one half, and one of 1/11.
+/// Distributions on [0, 1] with a mean of 1/2, and one with a mean of 1/11.
 fn draw(kind: usize, random: &mut Random) -> f64 {
     match kind {
         0 => f64::from(u8::from(random.uniform() < 0.5)),
@@ -38,7 +38,8 @@ proptest! {
         for _ in 0..400 {
             let verdict = driver.observe(-5.0 + 22.0 * draw(kind, &mut random)).unwrap();
             let looked = MeanDriver::resume(&setup, driver.state()).unwrap().progress();
-            // The driver keeps a half that a look has proved; a driver resumed from the sums has forgotten it.
+            // The driver remembers a half of the claim that was proven earlier; a driver resumed from the sums does
+            // not.
             let latched = matches!(claim, Claim::Within { .. }) && verdict == Some(Verdict::Holds);
             prop_assert!(latched || looked == driver.progress(), "{:?} {:?}", looked, driver.status());
             if verdict.is_some() {
@@ -80,7 +81,7 @@ fn the_verdict_and_the_interval_are_wrong_no_more_often_than_promised() {
             decided += u32::from(driver.status().progress != Progress::Running);
             missed += u32::from(miss);
         }
-        // Six standard deviations of a count above the promise: two thirds, and one third, of the error.
+        // The promised probability (two thirds or one third of the error) plus six standard deviations of the count.
         let most = |p: f64| f64::from(runs) * p + 6.0 * (f64::from(runs) * p * (1.0 - p)).sqrt();
         assert!(f64::from(decided) <= most(error * 2.0 / 3.0), "seed {seed}: {decided} decided");
         assert!(f64::from(missed) <= most(error / 3.0), "seed {seed}: {missed} missed");
@@ -108,7 +109,7 @@ fn the_interval_is_narrow_and_contains_the_mean() {
     for _ in 0..100_000 {
         driver.observe(100.0 * draw(2, &mut random)).unwrap();
     }
-    // A standard deviation of 2.9 and 1e5 values: one of 0.009 for their mean.
+    // With a standard deviation of 2.9 and 1e5 values, that of the mean is 0.009.
     let status = driver.status();
     assert!(status.interval.contains(50.0) && status.interval.high - status.interval.low < 0.12, "{status:?}");
 }

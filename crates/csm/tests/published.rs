@@ -1,12 +1,12 @@
-//! The figures that Paul Khuong printed in articles on the confidence sequence method.
+//! The figures in Paul Khuong's articles on the confidence sequence method.
 //!
-//! They, too, are rounded to the safe side. The values here lie between the printed ones and the truth. The printed
-//! ones come from Robbins' inequality for factorials, which is Stirling's series cut after one term, and, for the Beta
-//! distribution, from a series that stops early; they have the slack of both.
+//! The printed figures are rounded to the safe side, too, and this crate's results are between the printed figures and
+//! the truth. The printed levels come from Robbins' inequality for factorials, which is Stirling's series after one
+//! term, and the printed interval from a series for the Beta distribution that stops early.
 
 use millstream_csm::{Side, beta_bound, log_choose, robbins};
 
-/// `(n, s, the printed level, the maximum difference from the level here)`, at 98 % and an error of 0.001.
+/// `(n, s, the printed level, its maximum difference from this crate's level)`, at 98 % and an error of 0.001.
 const LEVELS: [(u64, u64, f64, f64); 5] = [
     (10, 10, 2.195_868_199_623_178_4, 5e-15),
     (100, 100, 2.594_849_785_089_318_4, 1e-14),
@@ -43,7 +43,7 @@ fn beta_bounds_are_no_wider_than_printed() {
     }
 }
 
-/// The excess of the printed bound on the logarithm of a binomial coefficient over the truth.
+/// The printed bound on the logarithm of a binomial coefficient exceeds the truth by this amount.
 #[test]
 fn binomial_coefficients_are_closer_than_printed() {
     for (n, k, excess) in [(10, 5, 5.1e-4), (1000, 500, 5.6e-8), (1000, 5, 2.6e-4)] {

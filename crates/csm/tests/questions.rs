@@ -1,4 +1,4 @@
-//! Every question has an answer or an error; none panics.
+//! Every question results in an answer or an error, never in a panic.
 
 use millstream_csm::{Claim, Driver, Error, MAX_TRIALS, Method, Setup, Test, interval, quantile};
 use millstream_verify_random::cases;

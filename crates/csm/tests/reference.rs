@@ -1,6 +1,6 @@
-//! Every row of a table of values computed with more than 50 digits: the bounds are on the safe side, and near.
+//! Comparison with a table of values of more than 50 digits: every bound is on the safe side and close.
 //!
-//! `reference.csv` names its columns in its first line; floats are given in hexadecimal, values as decimals.
+//! The first line of `reference.csv` names its columns. Floats are hexadecimal, and values are decimal.
 
 mod exact {
     pub(crate) mod rational;
@@ -38,7 +38,7 @@ impl Row {
     }
 }
 
-/// A float as C writes it in hexadecimal: `-0x1.8p+3`.
+/// Parses a float in C's hexadecimal notation: `-0x1.8p+3`.
 fn hex(text: &str) -> f64 {
     let (sign, text) = text.strip_prefix('-').map_or((1.0, text), |rest| (-1.0, rest));
     let (digits, exponent) = text.strip_prefix("0x").and_then(|text| text.split_once('p')).expect("a hex float");
@@ -46,12 +46,12 @@ fn hex(text: &str) -> f64 {
     let significand = u64::from_str_radix(&format!("{whole}{fraction}"), 16).expect("hex digits");
     let exponent: i32 =
         exponent.parse::<i32>().expect("an exponent") - 4 * i32::try_from(fraction.len()).expect("few digits");
-    // In two steps: 2^exponent alone may be below the floats, where the product is not.
+    // In two steps, because 2^exponent may be below the range of floats even if the product is not.
     let half = exponent / 2;
     sign * (significand as f64 * 2f64.powi(half) * 2f64.powi(exponent - half))
 }
 
-/// A decimal such as `-1.5e-3`, exactly.
+/// Parses a decimal such as `-1.5e-3` exactly.
 fn decimal(text: &str) -> BigRational {
     let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -60,7 +60,7 @@ fn decimal(text: &str) -> BigRational {
     BigRational::from_integer(number) * power(10, exponent - i32::try_from(fraction.len()).expect("few digits"))
 }
 
-/// `value <= bound <= value + slack`.
+/// Asserts `value <= bound <= value + slack`.
 #[track_caller]
 fn check_above(name: &str, bound: f64, value: &BigRational, slack: &BigRational) {
     let excess = of(bound) - value;
@@ -76,7 +76,7 @@ fn levels_are_above_the_truth_by_no_more_than_promised() {
         let truth = decimal(row.fields[7]);
         let found = robbins::stop(n, alpha, s, log_eps).expect("a valid question");
         let slack = if n <= 1_000_000 { power(10, -12) } else { power(10, -9) * at_least_one(&truth).recip() };
-        // A float of this size has no finer unit.
+        // The level is rounded to a float, so it may be off by a unit of its size.
         let unit = BigRational::from_float(found.level.abs() * f64::EPSILON).expect("a finite level");
         check_above(&row.name(), found.level, &truth, &((slack * at_least_one(&truth)).max(unit)));
         assert_eq!(found.stop.is_some(), row.fields[9] == "1", "{}", row.name());

@@ -1,4 +1,4 @@
-//! Trial by trial, in slices or by the counts: the same answer after the same trial.
+//! Trial by trial, in slices, or from the counts: the answer is the same after the same trial.
 
 use millstream_csm::random::Random;
 use millstream_csm::{Claim, Direction, Driver, Method, Progress, Setup, Test, Verdict, interval, report_due};
@@ -40,7 +40,7 @@ proptest! {
         // The counts are all the evidence.
         let status = single.status();
         let resumed = Driver::resume(&setup, status.trials, status.successes).unwrap().status();
-        // A side that was proven earlier, but that the counts no longer prove, is forgotten.
+        // If a side was proven earlier and the counts no longer prove it, the resumed driver has forgotten it.
         if !matches!(claim, Claim::Within { .. }) || resumed.progress == status.progress {
             prop_assert_eq!(resumed, status);
         }
@@ -53,7 +53,7 @@ proptest! {
         n in 0u64..5000,
         part in 0.0..=1.0f64,
     ) {
-        // Thresholds whose complement is a float.
+        // The complement of such a threshold is exactly a float.
         let p = f64::from(eighths) / 8.0;
         let s = (part * n as f64) as u64;
         let one = a_test(p, -5.0, method).stop(n, s).unwrap();
@@ -61,7 +61,7 @@ proptest! {
         prop_assert_eq!(one.stop.is_some(), other.stop.is_some());
         prop_assert!(one.stop.is_none() || one.stop != other.stop);
         prop_assert!((one.level - other.level).abs() <= 1e-12 * (1.0 + one.level.abs()), "{:?} {:?}", one, other);
-        // The observed rate is exactly at the threshold as well.
+        // Also counts whose observed rate is exactly the threshold.
         let (n, s) = (n * 8, n * u64::from(eighths));
         let (one, other) = (a_test(p, -5.0, method), a_test(1.0 - p, -5.0, method));
         let (one, other) = (one.stop(n, s).unwrap().level, other.stop(n, n - s).unwrap().level);
@@ -106,7 +106,7 @@ fn robbins_method_has_robbins_level() {
 fn a_set_is_looked_at_once_at_its_end() {
     let setup = Setup::new(Claim::AtLeast(0.5), 1e-3);
     let mut driver = Driver::new(&setup).unwrap();
-    // A hundred successes first would have decided; the set as a whole does not.
+    // A hundred successes alone would decide the claim, but the whole set does not.
     assert_eq!(driver.observe_set(200, 100), Ok(None));
     assert_eq!(driver.observe_set(100, 100), Ok(Some(Verdict::Holds)));
     // Trials after a verdict are ignored.
@@ -140,7 +140,8 @@ fn a_drivers_interval_has_a_third_of_the_error_where_the_tests_have_the_rest() {
 
 #[test]
 fn a_drivers_interval_has_the_error_left_by_the_wrong_verdict() {
-    // Above a threshold of 0.9 the wrong verdict is "fails", which jumps; below, it is "holds".
+    // For rates above the threshold of 0.9 the wrong verdict is "fails", whose evidence jumps; for rates below, it is
+    // "holds".
     let width = |successes, method| {
         let mut driver = Driver::new(&Setup::new(Claim::AtLeast(0.9), 0.03).method(method)).unwrap();
         driver.observe_set(400, successes).unwrap();
@@ -163,7 +164,7 @@ fn a_drivers_tests_have_the_share_of_the_error_that_their_method_leaves_them() {
         (at_most, Method::Robbins, 1.5),
         (within, Method::Balanced, 3.0),
         (between, Method::Blend, 1.5),
-        // Each direction of this method has the whole error.
+        // With this method, each direction has the whole error.
         (at_least, Method::OneSided, 3.0),
         (within, Method::OneSided, 6.0),
     ] {
@@ -179,8 +180,8 @@ fn a_watched_intervals_ends_are_each_others_mirror_images() {
             for error in [0.5, 0.05, 1e-6] {
                 let high = interval::watched(n, s, error).unwrap().high;
                 let low = interval::watched(n, n - s, error).unwrap().low;
-                // The difference is exact, as the end is above 1/2; the last rate that is ruled out is the same for
-                // both ends.
+                // The difference is exact, because the end is above 1/2. The last rate that is ruled out is the same
+                // for both ends.
                 let beyond = 1.0 - high;
                 assert!(beyond <= low && low - beyond <= 2.0 * f64::EPSILON, "{s} of {n}, {error}: {high} and {low}");
             }

@@ -1,10 +1,10 @@
-//! Properties for all numbers: symmetry, monotonicity, and typed errors for every other input.
+//! Properties for all valid inputs (symmetry, monotonicity), and typed errors for all others.
 
 use millstream_csm::{Direction, Error, MAX_TRIALS, Side, beta_bound, log_choose, robbins};
 use millstream_verify_random::cases;
 use proptest::prelude::*;
 
-/// Counts of all sizes, small ones as often as large ones.
+/// Counts of all sizes. Small counts are as frequent as large ones.
 fn count() -> impl Strategy<Value = u64> {
     (0u32..50, any::<u64>()).prop_map(|(bits, random)| random & ((1 << bits) - 1))
 }
@@ -14,7 +14,7 @@ fn counts() -> impl Strategy<Value = (u64, u64)> {
     (count(), count()).prop_map(|(s, f)| (s + f, s))
 }
 
-/// Any float at all, special ones often.
+/// Any float. Special values are frequent.
 fn any_float() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<u64>().prop_map(f64::from_bits),
@@ -42,7 +42,7 @@ proptest! {
 
     #[test]
     fn exchanging_outcomes_changes_no_level((n, s) in counts(), quarter in 1u64..1 << 53) {
-        // A multiple of 2^-53, so that the complement is a float.
+        // A multiple of 2^-53, so that the complement is exactly a float.
         let alpha = quarter as f64 / (1u64 << 53) as f64;
         let (one, other) = (robbins::stop(n, alpha, s, -1.0)?, robbins::stop(n, 1.0 - alpha, n - s, -1.0)?);
         let tolerance = 1e-12 * one.level.abs().max(1.0) * (n as f64 / 1e12).max(1.0);
@@ -70,10 +70,10 @@ proptest! {
         prop_assert!((0.0..=1.0).contains(&low.bound) && (0.0..=1.0).contains(&low.complement), "{:?}", low);
     }
 
-    /// Among the quantiles are some that are nearer to an end than the smallest normal float, or than any float.
+    /// Some of these quantiles are closer to 0 or 1 than the smallest normal float, or than any float.
     #[test]
     fn shapes_close_to_zero_have_bounds_too(a in -30.0f64..3.0, b in -30.0f64..3.0, part in 1u64..1 << 53) {
-        // A multiple of 2^-53, so that the complement is a float.
+        // A multiple of 2^-53, so that the complement is exactly a float.
         let (a, b, eps) = (a.exp2(), b.exp2(), part as f64 / (1u64 << 53) as f64);
         let (low, high) = (beta_bound(a, b, eps, Side::Low)?, beta_bound(a, b, 1.0 - eps, Side::High)?);
         for found in [low, high] {

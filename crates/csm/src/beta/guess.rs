@@ -1,14 +1,14 @@
-//! An approximate quantile of a Beta distribution, from which the search starts. Its accuracy affects only the time.
+//! An approximate quantile of a Beta distribution, the start of the search. Its accuracy affects only the time.
 //!
-//! A normal distribution's quantile `z` gives the starting point: the rate at which `a + b` times the Kullback-Leibler
-//! divergence from the mean is `z^2 / 2`. That is Temme's first approximation, which holds far out in the tail, too.
+//! Let `z` be the quantile of a normal distribution. The guess is the rate at which `a + b` times the Kullback-Leibler
+//! divergence from the mean is `z^2 / 2`. This is Temme's first approximation, which is good even far out in the tail.
 
 use super::odds::{Odds, rough_exp};
 use crate::number::deviance::minus_deviances;
 use crate::number::ln::ln;
 
-/// A limit on the steps. Where the divergence is exponential in the logarithm of the odds, a step changes that
-/// logarithm by about 1, and there are fewer than 60 such steps.
+/// The maximum number of steps. Where the divergence is exponential in the logarithm of the odds, a step changes that
+/// logarithm by about 1, and fewer than 60 such steps are needed.
 const MAX_STEPS: u32 = 80;
 
 /// Odds near those of the quantile.
@@ -23,8 +23,9 @@ pub(super) fn guess(a: f64, b: f64, eps: f64) -> Odds {
 fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     let z = normal_quantile(ln(eps.into()).mid.hi);
     let target = -0.5 * z * z;
-    // Two points below that rate: one as if the logarithm of the odds were normal, one from bounds on the tails of two
-    // Gamma variables whose ratio the odds are (Laurent and Massart). The second is close if a shape is small.
+    // Two rates below the sought one. The first treats the logarithm of the odds as normal. The second writes the odds
+    // as a ratio of two Gamma variables and uses bounds on their tails (Laurent and Massart); it is close if a shape is
+    // small.
     let normal = a / b * rough_exp(-z * (1.0 / a + 1.0 / b).sqrt());
     let gamma = (a - z * a.sqrt()) / (b + z * b.sqrt() + 0.5 * z * z);
     let mut odds = Odds::new(normal.max(gamma));
@@ -43,8 +44,8 @@ fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     odds
 }
 
-/// How many standard deviations below the mean a normal distribution has a tail of probability `e^ln_eps`, at most 1/2,
-/// approximately (Hastings' rational approximation, Abramowitz and Stegun 26.2.23).
+/// The number of standard deviations below the mean at which the tail of a normal distribution has the probability
+/// `e^ln_eps`, which is at most 1/2. Approximate (Hastings' rational approximation, Abramowitz and Stegun 26.2.23).
 fn normal_quantile(ln_eps: f64) -> f64 {
     let t = (-2.0 * ln_eps).sqrt();
     let top = 2.515_517 + t * (0.802_853 + t * 0.010_328);

@@ -1,19 +1,22 @@
 //! Bounds on the quantiles of the Beta distribution.
 //!
-//! The lower bound is a number `x` with a proof of `I_x(a, b) <= eps`, as near to the quantile as the proof permits.
+//! The lower bound is a number `x` with a proof of `I_x(a, b) <= eps`. It is as near to the quantile as the proof
+//! permits.
 //!
-//! # How, and why it is on the right side
-//! In `t = ln(x / (1-x))` the density of the Beta distribution, `e^(a t) (1 + e^t)^-(a+b)`, is log-concave for all
-//! shapes, and therefore so is its distribution function (Prékopa). A tangent to a concave function lies above it:
+//! # The method, and why the bound is on the safe side
+//! As a function of `t = ln(x / (1-x))`, the density of the Beta distribution, `e^(a t) (1 + e^t)^-(a+b)`, is
+//! log-concave for all shapes. Therefore its distribution function is log-concave, too (Prékopa). A tangent to a
+//! concave function is above the function:
 //!
 //! ```text
 //! ln I(t) <= ln I(t0) + (t - t0) f(t0) / I(t0)
 //! ```
 //!
-//! So one proven evaluation at any `t0` proves a bound for all `t`, and the bound is where the right side equals `ln
-//! eps`: Newton's step *is* the proof. The [search](guess) for `t0` needs no proof; the nearer it is to the quantile,
-//! the less the tangent loses: `d^2 (f/I - L) / 2` for a step `d`, where `L` is the density's logarithmic slope. The
-//! last step keeps that loss below `2^-46`. As `e^d >= 1 + d`, the odds after the step are on the safe side as well.
+//! So a single proven evaluation at any `t0` proves an inequality for all `t`, and the bound is the `t` at which the
+//! right side equals `ln eps`: Newton's step *is* the proof. The [search](guess) for `t0` needs no proof, but the
+//! nearer `t0` is to the quantile, the closer is the bound. For a step `d`, the tangent loses `d^2 (f/I - L) / 2`,
+//! where `L` is the density's logarithmic slope. The last step keeps this loss below `2^-46`. Because `e^d >= 1 + d`,
+//! the odds after the step are on the safe side, too.
 //!
 //! The upper bound is the complement of the lower bound for the shapes exchanged.
 
@@ -31,9 +34,9 @@ use crate::number::tails::tails;
 /// An end of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The low end: little probability below.
+    /// The low end: a lower bound, with little probability below it.
     Low,
-    /// The high end: little probability above.
+    /// The high end: an upper bound, with little probability above it.
     High,
 }
 
@@ -42,8 +45,8 @@ pub enum Side {
 pub struct BetaBound {
     /// The bound: never above the quantile for [`Side::Low`], never below it for [`Side::High`].
     pub bound: f64,
-    /// One minus the bound, to full relative precision where the bound is close to 1. It errs on the same side: never
-    /// below one minus the quantile for [`Side::Low`], never above it for [`Side::High`].
+    /// One minus the bound, to full relative precision even if the bound is close to 1. It errs on the same side as the
+    /// bound: it is never below one minus the quantile for [`Side::Low`], and never above it for [`Side::High`].
     pub complement: f64,
 }
 
@@ -53,17 +56,17 @@ const MIN_SHAPE: f64 = 9.313_225_746_154_785e-10;
 /// The largest shape: `2^53`.
 const MAX_SHAPE: f64 = 9_007_199_254_740_992.0;
 
-/// A bound that a Beta(`a`, `b`) variable exceeds, towards its side, with a probability of at most `eps`.
+/// A bound for a Beta(`a`, `b`) variable: the variable is beyond the bound with a probability of at most `eps`.
 ///
-/// [`Side::Low`] gives the largest provable `x` with `P(X < x) <= eps`, [`Side::High`] the smallest with `P(X > x) <=
-/// eps`. The bound and its complement differ from the quantile and its complement by a relative error below `1e-12`, if
-/// they are normal floats and no shape is below 1. If a shape is below 1, the error is about `1e-12` divided by that
-/// shape.
+/// For [`Side::Low`] the result is the largest `x` for which `P(X < x) <= eps` is proven; for [`Side::High`] it is the
+/// smallest `x` for which `P(X > x) <= eps` is. Compared with the quantile and its complement, the relative errors of
+/// the bound and its complement are below `1e-12`, if both are normal floats and no shape is below 1. If a shape is
+/// below 1, the errors are about `1e-12` divided by that shape.
 ///
-/// At the extremes: with a shape of 0, all probability is at one end, so both bounds are there; an `eps` of 0 gives the
-/// end of the side (0 for [`Side::Low`], 1 for [`Side::High`]), and an `eps` of 1 the opposite end.
+/// Extreme arguments: with a shape of 0, all probability is at one end, so both bounds are at this end. With an `eps`
+/// of 0, the bound is 0 for [`Side::Low`] and 1 for [`Side::High`]; with an `eps` of 1, it is the opposite.
 ///
-/// `eps` is the float given; the result is the same, bit for bit, on every machine.
+/// `eps` stands for its exact value. The result is the same, bit for bit, on every machine.
 ///
 /// # Errors
 /// A shape that is not 0 nor between `2^-30` and `2^53`, both shapes 0, or `eps` outside `[0, 1]`.
@@ -108,7 +111,7 @@ fn check_shape(what: &'static str, shape: f64) -> Result<(), Error> {
 const ZERO: BetaBound = BetaBound { bound: 0.0, complement: 1.0 };
 const ONE: BetaBound = BetaBound { bound: 1.0, complement: 0.0 };
 
-/// A limit on the steps, which no quantile within the range of the floats reaches.
+/// The maximum number of steps, which no quantile within the range of floats reaches.
 const MAX_STEPS: u32 = 100;
 
 /// The largest provable `x` with `I_x(a, b) <= eps`.
@@ -131,7 +134,7 @@ fn low(a: f64, b: f64, eps: f64) -> BetaBound {
             missing / slope.lower() * (1.0 + 4.0 * f64::EPSILON)
         };
         let step = Step::new(missing, slope, tails.lead);
-        // The smaller of the two tails guides the step by its logarithm.
+        // The step is computed from the logarithm of the smaller tail.
         let way = if eps <= 0.5 {
             step.curved()
         } else {
@@ -141,8 +144,8 @@ fn low(a: f64, b: f64, eps: f64) -> BetaBound {
         let Some(moved) = odds.moved(way) else {
             return odds.at_the_end();
         };
-        // A long last step is as safe as a short one, but its bound is less close. A step is the last if no float is
-        // nearer, or if the distance is within the proof's uncertainty, as with the smallest shapes.
+        // The loop ends when no float is nearer, or when the distance is within the uncertainty of the proof, as with
+        // the smallest shapes. A long last step is as safe as a short one, but its bound is less close.
         let nearest = moved == odds || missing.abs() <= 4.0 * tails.lower.radius || steps_left == 0;
         if step.is_short() || (nearest && safe > -0.5) {
             return odds.safely_moved(safe);

@@ -36,8 +36,7 @@ impl Odds {
         }
     }
 
-    /// About the odds times `e^step`; `None` if the odds are at the end of the range of floats and the step leads
-    /// beyond it.
+    /// Approximately the odds times `e^step`; `None` if the step would leave the range of floats.
     pub(super) fn moved(self, step: f64) -> Option<Self> {
         match self {
             Odds::Of(x) if x <= MIN_POSITIVE && step < 0.0 => None,
@@ -46,7 +45,7 @@ impl Odds {
         }
     }
 
-    /// The bound for a quantile that is nearer to the end than any float.
+    /// The bound for a quantile that is closer to 0 or 1 than any float.
     pub(super) fn at_the_end(self) -> BetaBound {
         match self {
             Odds::Of(_) => ZERO,
@@ -56,7 +55,8 @@ impl Odds {
 
     /// The odds times at most `e^step`, for a short step.
     pub(super) fn safely_moved(self, step: f64) -> BetaBound {
-        // x e^d / (1 + x (e^d - 1)) grows with e^d >= 1 + d. Four roundings are less than the factor at the end.
+        // x e^d / (1 + x (e^d - 1)) grows with e^d, which is at least 1 + d. The last factor exceeds the effect of four
+        // roundings.
         match self {
             Odds::Of(x) => {
                 let bound = (x * (1.0 + step) / (1.0 + x * step) * (1.0 - 4.0 * f64::EPSILON)).next_down().max(0.0);
@@ -73,7 +73,7 @@ impl Odds {
 /// The smallest positive float.
 const MIN_POSITIVE: f64 = 5e-324;
 
-/// About `e^x`; `x` is clamped so that the result is a normal float.
+/// Approximately `e^x`, with `x` clamped so that the result is a normal float.
 pub(super) fn rough_exp(x: f64) -> f64 {
     let part = x.clamp(-600.0, 600.0) / 1024.0;
     let mut power = 1.0 + part * (1.0 + part * (0.5 + part / 6.0));

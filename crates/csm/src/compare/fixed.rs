@@ -9,26 +9,26 @@ use crate::number::exp::exp;
 use crate::number::ln::ln_1p;
 use crate::{Error, Interval};
 
-/// The maximum number of additions for the exact distribution; beyond it, Chernoff's bound is used.
+/// The maximum number of additions for the exact distribution. If it takes more, Chernoff's bound is used.
 const MAX_ADDITIONS: f64 = 3e8;
 
-/// Covers the roundings of some thousand additions of positive numbers.
+/// A factor that covers the roundings of some thousand additions of positive numbers.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// Compares two samples by ranks, if their sizes were **fixed before the first value**: the interval of Hodges and
-/// Lehmann for the ratio `second / first`, by the test of Wilcoxon, Mann and Whitney.
+/// Compares two samples whose sizes were **fixed before the first value**, by ranks: computes the interval of Hodges
+/// and Lehmann for the ratio `second / first`, from the test of Wilcoxon, Mann and Whitney.
 ///
-/// It finds far smaller differences than [`samples`](super::samples), under two conditions: the samples are compared
-/// once, and the second is distributed like a multiple of the first (the interval is an estimate of that factor). If
-/// both samples are distributed alike, one of them is called smaller with a probability of at most `error`, whatever
-/// the distribution. Ties count against a difference.
+/// The function finds far smaller differences than [`samples`](super::samples), under two conditions. The samples are
+/// compared only once, and the second sample is distributed like a multiple of the first. The interval is for this
+/// factor. If both samples have the same distribution, one of them is called smaller with a probability of at most
+/// `error`, whatever the distribution. Ties count against a difference.
 ///
-/// The number of pairs in which the second value is the smaller one has a known distribution. It is computed exactly
-/// for samples of up to some 150 values; for larger ones, Chernoff's bound on its tail costs about as much evidence as
-/// a factor of ten in the error.
+/// The number of pairs in which the second value is the smaller one has a known distribution. For samples of up to some
+/// 150 values, it is computed exactly. For larger samples, Chernoff's bound on its tail is used, which costs as much
+/// evidence as a ten times smaller error would.
 ///
 /// # Errors
-/// As [`samples`](super::samples).
+/// Those of [`samples`](super::samples).
 ///
 /// # Cost
 /// Sorting, and some thousand steps for each value.
@@ -53,7 +53,7 @@ pub fn fixed_samples(first: &[f64], second: &[f64], error: f64) -> Result<Compar
     let ratios = Ratios { first: sorted(first), second: sorted(second) };
     let all = first.len() as u64 * second.len() as u64;
     let interval = match most_inversions(first.len() as u64, second.len() as u64, log_eps)? {
-        // A quotient is off by half a unit; a step covers that.
+        // The error of a quotient is half a unit in the last place, which a step to the next float covers.
         Some(few) if few < all => {
             Interval { low: ratios.smallest(few + 1).next_down().max(0.0), high: ratios.smallest(all - few).next_up() }
         }
@@ -63,7 +63,7 @@ pub fn fixed_samples(first: &[f64], second: &[f64], error: f64) -> Result<Compar
     Ok(Comparison::new(first.len().min(second.len()) as u64, Some(middle), interval, error))
 }
 
-/// All quotients of a value of the second sample and one of the first.
+/// All quotients of a value of the second sample and a value of the first.
 struct Ratios {
     first: Vec<f64>,
     second: Vec<f64>,
@@ -85,7 +85,7 @@ impl Ratios {
         f64::from_bits(low)
     }
 
-    /// The number of quotients up to this one.
+    /// The number of quotients that are at most `ratio`.
     fn up_to(&self, ratio: f64) -> u64 {
         let mut beyond = 0;
         let mut count = 0;
@@ -99,8 +99,8 @@ impl Ratios {
     }
 }
 
-/// The largest number of inversions between samples of these sizes such that this number or fewer have a probability of
-/// at most `e^log_eps`; `None` if even zero inversions are not that rare.
+/// The largest `u` for which at most `u` inversions between samples of these sizes have a probability of at most
+/// `e^log_eps`; `None` if even zero inversions are more probable.
 fn most_inversions(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     let (n, m) = (n.min(m), n.max(m));
     let all = n as f64 * m as f64;
@@ -110,11 +110,11 @@ fn most_inversions(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     by_chernoff(n, m, log_eps)
 }
 
-/// By the exact distribution: the largest of all values is in either sample with a probability in proportion to the
-/// sample's size; if it is in the second, it is above all values of the first.
+/// Uses the exact distribution. The largest of all values is in each sample with a probability proportional to the
+/// sample's size. If it is in the second sample, it is above all values of the first.
 fn exactly(n: usize, m: usize, log_eps: f64) -> Option<u64> {
     let most = n * m / 2 + 1;
-    // laws[j]: the probabilities of 0, 1, … inversions between i values and j.
+    // laws[j]: the probabilities of 0, 1, … inversions between samples of i and j values.
     let one = || {
         let mut law = vec![0.0; most];
         law[0] = 1.0;
@@ -141,7 +141,7 @@ fn exactly(n: usize, m: usize, log_eps: f64) -> Option<u64> {
     (few.count() as u64).checked_sub(1)
 }
 
-/// By Chernoff's bound: `P(U <= u) <= e^(t u) E e^(-t U)` for every `t > 0`, where
+/// Uses Chernoff's bound: `P(U <= u) <= e^(t u) E e^(-t U)` for every `t > 0`, where
 ///
 /// ```text
 /// E e^(-t U) = product over i = 1 … n of (1 - e^(-t (m+i))) / (1 - e^(-t i)), over C(n + m, n)
@@ -151,10 +151,10 @@ fn by_chernoff(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     let most = |t: f64| {
         let term = |i: f64| ln_1p(-exp(Ball::from(-t * i)));
         let product = (1..=n).fold(-choose, |sum, i| sum + (term((m + i) as f64) - term(i as f64)));
-        // `t i` is rounded, which `1e-12` of each term covers.
+        // The subtraction of `1e-12` per term covers the rounding of `t i`.
         (log_eps - product.upper() - 1e-12 * (n + m) as f64) / t
     };
-    // The best `t` is near `sqrt(-2 ln eps)` over the deviation, and there is only one maximum.
+    // The best `t` is near `sqrt(-2 ln eps)` divided by the standard deviation, and there is only one maximum.
     let deviation = (n as f64 * m as f64 * (n + m + 1) as f64 / 12.0).sqrt();
     let near = (-2.0 * log_eps).sqrt() / deviation;
     let (mut low, mut high) = (near / 8.0, near * 64.0);
@@ -166,14 +166,14 @@ fn by_chernoff(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     Ok((few >= 0.0).then_some(few as u64))
 }
 
-/// The number of steps that narrow down the best bound, each by a quarter in logarithms.
+/// The number of search steps for the best `t`. Each reduces the interval of its logarithm by a quarter.
 const MAX_STEPS: u32 = 24;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The probabilities of each number of inversions, by all orders.
+    /// The probability of each number of inversions, by enumeration of all orders.
     fn by_all_orders(n: u32, m: u32) -> Vec<f64> {
         let mut counts = vec![0.0; (n * m + 1) as usize];
         let orders: Vec<u32> = (0u32..1 << (n + m)).filter(|order| order.count_ones() == m).collect();

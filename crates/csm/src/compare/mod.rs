@@ -1,14 +1,14 @@
-//! Comparisons: which of two is smaller, and by what ratio?
+//! Comparisons: which of two samples is smaller, and by what ratio?
 //!
-//! | the data | take |
+//! | the data | use |
 //! | --- | --- |
 //! | two commands run alternately; two files whose lines belong together | [`Paired`] |
 //! | two independent files of numbers, whose sizes were fixed beforehand | [`fixed_samples`] |
-//! | two such files that may still grow, and be compared again | [`samples`] |
+//! | two independent files that may still grow and be compared again | [`samples`] |
 //!
-//! None assumes anything about the distributions except that they do not change; the ratio of [`fixed_samples`] also
-//! assumes distributions of the same shape. Pairs cancel disturbances that affect both members (a busy machine, a warm
-//! cache), so measure in pairs if you can.
+//! The comparisons assume only that the distributions do not change; the ratio of [`fixed_samples`] also assumes
+//! distributions of the same shape. Pairs cancel disturbances that affect both members (a busy machine, a warm cache),
+//! so measure in pairs if you can.
 
 mod fixed;
 mod paired;
@@ -18,12 +18,12 @@ pub use self::{fixed::fixed_samples, paired::Paired, unpaired::samples};
 
 use crate::{Error, Interval};
 
-/// The smaller of two.
+/// The smaller of the two samples or members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Smaller {
-    /// The first is.
+    /// The first is smaller.
     First,
-    /// The second is.
+    /// The second is smaller.
     Second,
 }
 
@@ -33,14 +33,14 @@ pub enum Smaller {
 pub struct Comparison {
     /// The number of pairs; for unpaired samples, the size of the smaller one.
     pub pairs: u64,
-    /// The smaller one, if that is certain: if the interval has only ratios on one side of 1, or of the ratio that the
-    /// comparison is [made with](Paired::new).
+    /// The smaller one, if the interval proves it: if all its ratios are on one side of 1, or of the ratio [with which
+    /// pairs are compared](Paired::new).
     pub smaller: Option<Smaller>,
     /// The estimated ratio of the second to the first; `None` without data.
     pub ratio: Option<f64>,
-    /// That ratio's interval: a confidence sequence, except for samples of fixed sizes.
+    /// The interval of the true ratio: a confidence sequence, except for samples of fixed sizes.
     pub interval: Interval,
-    /// The maximum probability that the true ratio is ever outside of the interval.
+    /// The maximum probability that the true ratio is ever outside the interval.
     pub error: f64,
 }
 
@@ -57,7 +57,7 @@ impl Comparison {
     }
 }
 
-/// Refuses values that have no ratio because they are not positive and finite.
+/// Rejects values that are not positive and finite, and so have no ratio.
 fn check_positive(what: &'static str, value: f64) -> Result<(), Error> {
     if !value.is_finite() {
         return Err(Error::NotFinite { what, found: value });
@@ -68,7 +68,7 @@ fn check_positive(what: &'static str, value: f64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The middle one of sorted values, or the geometric mean of the middle two.
+/// The middle value of sorted values, or the geometric mean of the middle two.
 fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     if sorted.len() % 2 == 1 {

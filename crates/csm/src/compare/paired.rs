@@ -1,4 +1,4 @@
-//! Pairs, one at a time.
+//! Comparison of pairs, one at a time.
 
 use super::{Comparison, Smaller, check_positive, median};
 use crate::process::Watch;
@@ -6,9 +6,9 @@ use crate::{Direction, Error, Interval, quantile};
 
 /// Compares pairs by the median of their ratios, `second / first`.
 ///
-/// After every pair it knows whether the median's [confidence sequence](quantile) has excluded the reference ratio,
-/// which is 1 or another. The sequence excludes it exactly when too few ratios are at most that, or too many are below
-/// it. Ratios equal to it are evidence for neither side.
+/// After every pair, the comparison knows whether the median's [confidence sequence](quantile) excludes the reference
+/// ratio (1, or another). It does so exactly when too few of the pairs' ratios are at most the reference, or too many
+/// are below it. Ratios equal to the reference are evidence for neither side.
 ///
 /// ```
 /// use millstream_csm::compare::{Paired, Smaller};
@@ -29,7 +29,7 @@ use crate::{Direction, Error, Interval, quantile};
 #[derive(Debug, Clone)]
 pub struct Paired {
     error: f64,
-    /// The ratio with which the median is compared.
+    /// The reference ratio.
     against: f64,
     ratios: Vec<f64>,
     at_most: Watch,
@@ -37,10 +37,10 @@ pub struct Paired {
 }
 
 impl Paired {
-    /// Starts a comparison, without any pairs yet: is the median of the ratios above `ratio` ([`Smaller::First`]) or
-    /// below it ([`Smaller::Second`])? The answer is wrong with a probability of at most `error`. A `ratio` of 1 asks
-    /// which is smaller, and never decides between equals. With 1.05, "the second is at most 5 % slower" is decided
-    /// soon even for equals.
+    /// A comparison without pairs: is the median of the ratios above `ratio` ([`Smaller::First`]) or below it
+    /// ([`Smaller::Second`])? The verdict is wrong with a probability of at most `error`. A `ratio` of 1 asks which
+    /// member is smaller, and is never decided if both are equally large. A `ratio` of 1.05 asks whether the second is
+    /// at most 5 % larger, which is decided soon even then.
     ///
     /// # Errors
     /// The error is not between 0 and 1; the ratio is not a finite number above zero.
@@ -68,16 +68,16 @@ impl Paired {
         })
     }
 
-    /// Adds a pair; returns which is smaller, once that is certain. A verdict stays; more pairs continue to narrow the
-    /// interval.
+    /// Adds a pair. Returns which member is smaller, once that is certain. The verdict is final; further pairs still
+    /// narrow the interval.
     ///
     /// # Errors
-    /// A member of the pair is not a finite number above zero. The pair is refused and left out.
+    /// A member of the pair is not a finite number above zero. The pair is left out.
     pub fn observe(&mut self, first: f64, second: f64) -> Result<Option<Smaller>, Error> {
         check_positive("the first of a pair", first)?;
         check_positive("the second of a pair", second)?;
         self.ratios.push(second / first);
-        // Compared directly, because their ratio may round to 1.
+        // The members are compared directly, because their ratio may round to 1.
         let first = first * self.against;
         self.at_most.observe(second <= first);
         self.below.observe(second < first);
@@ -94,15 +94,15 @@ impl Paired {
         }
     }
 
-    /// The state so far. Sorts the ratios.
+    /// The state of the comparison. Sorts the ratios.
     ///
     /// # Errors
-    /// There are more pairs than the crate counts.
+    /// There are more pairs than [`MAX_TRIALS`](crate::MAX_TRIALS).
     pub fn status(&self) -> Result<Comparison, Error> {
         let mut sorted = self.ratios.clone();
         sorted.sort_by(f64::total_cmp);
         let rounded = quantile::interval(&sorted, 0.5, self.error)?;
-        // Rounding keeps the order of the ratios; a step of one float covers the amount by which rounding has moved a
+        // Rounding preserves the order of the ratios, and a step to the next float covers the rounding error of a
         // ratio.
         let low = if rounded.low > 0.0 { rounded.low.next_down() } else { rounded.low };
         let interval = Interval { low, high: rounded.high.next_up() };

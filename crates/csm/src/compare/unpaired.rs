@@ -1,13 +1,13 @@
-//! Two independent samples.
+//! Comparison of two independent samples.
 
 use super::{Comparison, check_positive, median};
 use crate::{Error, Interval, quantile};
 
 /// Compares the medians of two samples by their ratio, `second / first`.
 ///
-/// Each median has a [confidence sequence](quantile) with half of the error; the ratio lies between the quotients of
-/// their opposite ends. That holds for all sample sizes at once, so the caller may measure more and compare again. If
-/// the sizes were fixed beforehand, [`fixed_samples`](super::fixed_samples) needs far fewer values.
+/// Each median has a [confidence sequence](quantile) with half of the error, and the ratio is between the quotients of
+/// their opposite ends. This is valid for all sample sizes at once, so the caller may measure more and compare again.
+/// If the sizes were fixed beforehand, [`fixed_samples`](super::fixed_samples) needs far fewer values.
 ///
 /// # Errors
 /// A value that is not a finite number above zero, an error that is not between 0 and 1, or an empty sample.
@@ -26,7 +26,7 @@ pub fn samples(first: &[f64], second: &[f64], error: f64) -> Result<Comparison, 
     let first = Median::new("the first sample", first, error / 2.0)?;
     let second = Median::new("the second sample", second, error / 2.0)?;
     let interval = Interval {
-        // A quotient of positive numbers is off by half a unit; a step covers that.
+        // The error of a quotient is half a unit in the last place, which a step to the next float covers.
         low: if second.between.low > 0.0 {
             (second.between.low / first.between.high).next_down().max(0.0)
         } else {
@@ -37,14 +37,14 @@ pub fn samples(first: &[f64], second: &[f64], error: f64) -> Result<Comparison, 
     Ok(Comparison::new(first.size.min(second.size), Some(second.value / first.value), interval, error))
 }
 
-/// The values in their order.
+/// The values in ascending order.
 pub(super) fn sorted(sample: &[f64]) -> Vec<f64> {
     let mut sorted = sample.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
-/// A sample's median.
+/// A sample's median and its interval.
 struct Median {
     size: u64,
     value: f64,

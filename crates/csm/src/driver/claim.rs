@@ -4,13 +4,13 @@ use crate::number::ln::ln;
 use crate::process::{Method, Test, Threshold};
 use crate::{Direction, Error, Interval};
 
-/// A statement about a success rate `p` that holds or fails.
+/// A claim about a success rate `p`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Claim {
-    /// `p` is at least this. (If `p` equals the threshold, either verdict counts as wrong, and the two together are
+    /// `p` is at least this threshold. (If `p` equals the threshold, both verdicts count as wrong, and any verdict is
     /// rare.)
     AtLeast(f64),
-    /// `p` is at most this.
+    /// `p` is at most this threshold.
     AtMost(f64),
     /// `low < p < high`.
     Within {
@@ -19,9 +19,9 @@ pub enum Claim {
         /// The upper threshold.
         high: f64,
     },
-    /// `p` is above `low` (holds) or below `high` (fails). In between, both are true, and either verdict is right.
-    /// Thanks to the gap between the thresholds, the number of trials is bounded for all practical purposes, whatever
-    /// the rate; with a single threshold, there is no bound for a rate next to it.
+    /// `p` is above `low` (holds) or below `high` (fails). If `p` is in between, both verdicts are right. Because of
+    /// the gap between the thresholds, the number of trials is bounded for all practical purposes, whatever the rate. A
+    /// single threshold has no such bound: the closer the rate is to it, the more trials are needed.
     Between {
         /// The lower threshold.
         low: f64,
@@ -39,23 +39,23 @@ pub enum Verdict {
     Fails,
 }
 
-/// A complete question: two runs with the same set-up and the same outcomes give the same answer.
+/// A complete question: with the same set-up and the same outcomes, two runs have the same answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Setup {
     /// The claim.
     pub claim: Claim,
-    /// The maximum probability that any report is wrong, verdict or interval; between 0 and 1.
+    /// The maximum probability that the verdict or any interval is wrong; between 0 and 1.
     pub error: f64,
     /// The method of deciding.
     pub method: Method,
-    /// The number of trials after which to give up.
+    /// The maximum number of trials: without a verdict by then, the claim remains undecided.
     pub limit: Option<u64>,
 }
 
 impl Setup {
-    /// The claim, decided by [`Method::Mixture`], or, with a gap between two thresholds, by [`Method::Blend`]; without a
-    /// limit.
+    /// A question without a limit. The method is [`Method::Blend`] for [`Claim::Between`], and [`Method::Mixture`] for
+    /// other claims.
     #[must_use]
     pub fn new(claim: Claim, error: f64) -> Self {
         let method = if let Claim::Between { .. } = claim { Method::Blend } else { Method::Mixture };
@@ -68,7 +68,7 @@ impl Setup {
         Setup { method, ..self }
     }
 
-    /// The same question with a limit to the number of trials.
+    /// The same question with a maximum number of trials.
     #[must_use]
     pub fn limit(self, trials: u64) -> Self {
         Setup { limit: Some(trials), ..self }
@@ -96,19 +96,20 @@ impl Setup {
         log_part(self.error, 1.0).map(drop)
     }
 
-    /// The tests that decide the claim, and the error that they leave for the interval.
+    /// The tests that decide the claim, and the part of the error that remains for the interval.
     ///
-    /// At any rate other than a single threshold, at most one of the two directions is wrong. So if the probability of
-    /// each direction is known, as with [`Method::Mixture`], the tests get the whole error: at the threshold they use
-    /// it up, and at every other rate the interval gets the part that the wrong direction leaves over. For two
-    /// thresholds at once, each test gets half. With the other methods, the tests get two thirds of the error and the
-    /// interval gets a third, at all rates.
+    /// With [`Method::Mixture`], the probability of each direction at the threshold is known, and the tests get the
+    /// whole error. At the threshold itself they use it up. At any other rate only one of the two directions is wrong,
+    /// and the interval gets the part of the error that this direction does not use. If the claim has two thresholds,
+    /// each of the two tests gets half of the error. With the other methods, the tests get two thirds of the error and
+    /// the interval gets a third, at all rates.
     pub(crate) fn tests(&self) -> Result<Tests, Error> {
         self.check()?;
         let share = match (self.method, self.claim) {
             (Method::Mixture, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0,
             (Method::Mixture, Claim::Within { .. }) => 0.5,
-            // Each of the two directions of this method has the same error, and at the threshold the errors add up.
+            // With this method, both directions have the full error of their test, and at the threshold the two errors
+            // add up.
             (Method::OneSided, Claim::AtLeast(_) | Claim::AtMost(_)) => 1.0 / 3.0,
             (Method::OneSided, Claim::Within { .. }) => 1.0 / 6.0,
             (_, Claim::Within { .. }) => 1.0 / 3.0,
@@ -125,7 +126,7 @@ impl Setup {
         Ok(Tests { interval: self.left_for_interval(&floor, &ceiling, share)?, floor, ceiling })
     }
 
-    /// The error that the tests leave for the interval, region by region of rates.
+    /// The error that remains for the interval, for each region of rates.
     fn left_for_interval(
         &self,
         floor: &Option<Test>,
@@ -142,7 +143,8 @@ impl Setup {
                 Ok(vec![region(p, above)?, region(1.0, below)?])
             }
             (Claim::Within { low, high }, Some(floor), Some(ceiling)) => {
-                // Below both thresholds, "fails" is right, but not because the rate is above the ceiling.
+                // For a rate below both thresholds, the proof "below the floor" is right, but the proof "above the
+                // ceiling" is wrong.
                 let [below, between, above] = [floor[0] + ceiling[0], floor[1] + ceiling[0], floor[1] + ceiling[1]];
                 Ok(vec![region(low, below)?, region(high, between)?, region(1.0, above)?])
             }
@@ -151,17 +153,17 @@ impl Setup {
     }
 }
 
-/// A claim as tests: the claim holds when the rate is proven to be above the floor and below the ceiling, as far as
-/// they exist, and fails as soon as the rate is proven to be on the wrong side of one.
+/// A claim as tests. The claim holds when the rate is proven to be above the floor and below the ceiling, as far as
+/// they exist. It fails as soon as the rate is proven to be below the floor or above the ceiling.
 #[derive(Debug, Clone)]
 pub(crate) struct Tests {
     pub(crate) floor: Option<Test>,
     pub(crate) ceiling: Option<Test>,
-    /// The error of the interval, for rates up to the first region's end, from there to the second's, and so on.
+    /// The error of the interval for each region of rates, in ascending order.
     pub(crate) interval: Vec<Region>,
 }
 
-/// Rates from the end of the previous region, and the error of an interval for them.
+/// A region of rates, which begins at the end of the previous region, and the error of the interval in this region.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Region {
     /// The end of the region.
@@ -182,9 +184,9 @@ impl Tests {
 }
 
 impl Claim {
-    /// An interval that agrees with the verdict: the thresholds are in it until there is a verdict, and rates ruled out
-    /// by the verdict are not. Both are safe: the former makes the interval wider, and the latter is wrong only if the
-    /// verdict is.
+    /// Adjusts the interval to the verdict: without a verdict, it is widened to contain the thresholds; with a verdict,
+    /// the rates that the verdict rules out are removed. Both are safe: widening is always safe, and the removed rates
+    /// are missing wrongly only if the verdict is wrong.
     pub(crate) fn agreeing(&self, interval: Interval, verdict: Option<Verdict>, observed: f64) -> Interval {
         use Verdict::{Fails, Holds};
         let Interval { low, high } = interval;
@@ -208,7 +210,7 @@ impl Claim {
     }
 }
 
-/// `ln(error share)`, rounded down, for a share of at most one.
+/// `ln(error * share)`, rounded down, for a share of at most one.
 fn log_share(error: f64, share: f64) -> Result<f64, Error> {
     check_error(error)?;
     Ok((ln(error.into()) + ln(share.into())).lower())

@@ -1,4 +1,4 @@
-//! The driver: takes outcomes until they decide the claim.
+//! The driver: collects outcomes until they decide the claim.
 
 use super::schedule::next_report;
 use super::{Claim, Setup, Tests, Verdict};
@@ -6,16 +6,16 @@ use crate::interval::{self, Interval};
 use crate::process::{Watch, check_counts, count};
 use crate::{Direction, Error};
 
-/// Decides a claim trial by trial, and keeps an interval for the rate, which may be examined at any time.
+/// Decides a claim trial by trial, with an interval for the rate that may be examined at any time.
 ///
-/// **Error.** Verdict and interval together are wrong with a probability of at most `setup.error`, whatever the rate.
-/// With [`Method::Mixture`](crate::Method::Mixture), the test of a threshold gets the whole error, and the interval
-/// costs nothing: at any other rate only one of the two verdicts is wrong, and the interval gets the part of the error
-/// that this verdict leaves over. With the other methods, the tests get two thirds of the error and the interval a
-/// third. The promise holds for any limit, for any way of looking and stopping early, and for independent outcomes,
-/// each a success with the same probability.
+/// **Error.** The probability that the verdict or any interval is wrong is at most `setup.error`, whatever the rate, if
+/// the outcomes are independent and each is a success with the same probability. The limit, the times of examination
+/// and an early stop do not matter. With [`Method::Mixture`](crate::Method::Mixture), the test of a threshold gets the
+/// whole error, and the interval costs nothing: at any rate other than the threshold only one of the two verdicts is
+/// wrong, and the interval gets the part of the error that this verdict does not use. With the other methods, the tests
+/// get two thirds of the error and the interval a third.
 ///
-/// The interval agrees with the verdict: while the claim is undecided, a threshold is inside the interval; once the
+/// The interval agrees with the verdict. While the claim is undecided, the interval contains the threshold. Once the
 /// claim is decided, the interval ends at the threshold or before it.
 ///
 /// ```
@@ -45,9 +45,9 @@ pub struct Driver {
 pub enum Progress {
     /// The driver needs more trials.
     Running,
-    /// It has decided.
+    /// The claim is decided.
     Decided(Verdict),
-    /// The driver has reached its limit without a decision.
+    /// The driver has reached its limit without a verdict.
     AtLimit,
 }
 
@@ -61,12 +61,12 @@ pub struct Status {
     pub successes: u64,
     /// The observed success rate, if there are trials.
     pub rate: Option<f64>,
-    /// Rates that are not ruled out: a confidence sequence, right at all numbers of trials at once, that agrees with
-    /// the verdict.
+    /// The rates that are not ruled out: a confidence sequence, valid at all numbers of trials at once, that agrees
+    /// with the verdict.
     pub interval: Interval,
     /// The level of the test that is closest to stopping.
     pub level: f64,
-    /// The threshold below which that level must fall.
+    /// The limit below which this level must fall.
     pub log_eps: f64,
     /// The progress.
     pub progress: Progress,
@@ -92,9 +92,10 @@ impl Driver {
         })
     }
 
-    /// A driver that continues after these trials. The counts are all the evidence, so only set-up and counts need to
-    /// be kept between runs. If the counts decide the claim, it is decided at once. (For [`Claim::Within`], a side that
-    /// was proven earlier, but that the counts no longer prove, is forgotten; that costs trials, not safety.)
+    /// A driver that continues after these trials. The counts are all the evidence, so only the set-up and the counts
+    /// need to be stored between runs. If the counts decide the claim, it is decided at once. (For [`Claim::Within`],
+    /// earlier counts may have proven a side that these counts no longer prove. Without
+    /// [`with_proven_sides`](Self::with_proven_sides), that side is forgotten, which costs trials but is safe.)
     ///
     /// [`Claim::Within`]: super::Claim::Within
     ///
@@ -106,8 +107,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The sides of the claim's lower and upper threshold that are proven. With [`Claim::Within`], the counts may no
-    /// longer show what earlier counts have proven; a driver that is restored with its sides has forgotten nothing.
+    /// The proven sides of the claim's lower and upper threshold. With [`Claim::Within`], the counts may no longer show
+    /// what earlier counts have proven, so a driver should be restored with its proven sides.
     ///
     /// [`Claim::Within`]: super::Claim::Within
     #[must_use]
@@ -116,8 +117,8 @@ impl Driver {
         [floor, ceiling]
     }
 
-    /// The driver with the [`proven_sides`](Self::proven_sides) of another driver with the same set-up and counts.
-    /// Sides of thresholds that the claim does not have are ignored.
+    /// Adds the [`proven_sides`](Self::proven_sides) of another driver with the same set-up and counts. Sides of
+    /// thresholds that the claim does not have are ignored.
     ///
     /// ```
     /// use millstream_csm::{Claim, Driver, Setup};
@@ -141,7 +142,7 @@ impl Driver {
         self
     }
 
-    /// Adds a trial; returns the verdict, if there is one. Ignored after the verdict and at the limit.
+    /// Adds a trial, and returns the verdict, if there is one. After the verdict and at the limit, trials are ignored.
     ///
     /// Cost: about three nanoseconds.
     #[inline]
@@ -164,8 +165,8 @@ impl Driver {
         self.verdict
     }
 
-    /// Adds trials in their order; returns the verdict and the number of trials used, which is less than all only after
-    /// a decision or at the limit. The decision comes at the same trial as with [`observe`](Self::observe).
+    /// Adds trials in order. Returns the number of trials used, and the verdict. Not all trials are used if the claim
+    /// is decided or the limit is reached. The verdict comes at the same trial as with [`observe`](Self::observe).
     pub fn observe_slice(&mut self, outcomes: &[bool]) -> (usize, Option<Verdict>) {
         let mut used = 0;
         while used < outcomes.len() && self.verdict.is_none() && self.trials < self.limit {
@@ -178,9 +179,10 @@ impl Driver {
         (used, self.verdict)
     }
 
-    /// Adds a set of trials and evaluates the evidence once, after the last one: for outcomes that are identically
-    /// distributed only as sets, such as a shuffled sample of production requests, or that come from several machines
-    /// at once. Ignored after the verdict and at the limit; the last set may exceed it.
+    /// Adds a set of trials, and evaluates the evidence once, after the last trial. Use it for outcomes that are
+    /// identically distributed only as sets, such as a shuffled sample of production requests, or that come from
+    /// several machines at once. After the verdict and at the limit, sets are ignored; the last set may exceed the
+    /// limit.
     ///
     /// # Errors
     /// More successes than trials, or more than [`MAX_TRIALS`](crate::MAX_TRIALS) in all.
@@ -194,8 +196,8 @@ impl Driver {
         Ok(self.verdict)
     }
 
-    /// The state. Computes the interval, which takes some 20 microseconds, or two to three times that if the interval
-    /// has several shares of the error.
+    /// The state. Computes the interval, which takes some 20 microseconds, or two to three times as long if the error
+    /// of the interval depends on the rate.
     #[must_use]
     pub fn status(&self) -> Status {
         let tests = [&self.tests.floor, &self.tests.ceiling].into_iter().flatten();
@@ -215,13 +217,14 @@ impl Driver {
         }
     }
 
-    /// Trials so far, and the successes among them: with the set-up, all that needs to be kept between runs.
+    /// The trials so far, and the successes among them. With the set-up, this is all that needs to be stored between
+    /// runs.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.trials, self.successes)
     }
 
-    /// The progress; unlike [`status`](Self::status), this call costs nothing.
+    /// The progress. Unlike [`status`](Self::status), this computes nothing.
     #[must_use]
     pub fn progress(&self) -> Progress {
         match self.verdict {
@@ -231,8 +234,8 @@ impl Driver {
         }
     }
 
-    /// Runs trials until they decide or reach the limit, and reports progress [now and then](super::report_due) and at
-    /// the end.
+    /// Runs trials until the claim is decided or the limit is reached. Reports progress
+    /// [occasionally](super::report_due) and at the end.
     pub fn run(&mut self, mut trial: impl FnMut() -> bool, mut progress: impl FnMut(&Status)) -> Status {
         let mut due = next_report(self.trials);
         while self.verdict.is_none() && self.trials < self.limit {

@@ -1,26 +1,26 @@
-//! Resampling: identically distributed sets of units that are not identically distributed.
+//! Resampling: sets that are identically distributed, of units that are not.
 //!
-//! Production requests differ: some are heavier, and some follow others. But sets of requests drawn from one sample,
-//! each set without replacement and independently of the others, are identically distributed by construction. So judge
-//! the units of a set one at a time, add up their successes, and look at the evidence only when a whole set is complete
-//! (Paul Khuong's advice).
+//! Production requests differ: some are heavier, and some depend on others. But draw sets of requests from one sample,
+//! each set without replacement and independently of the others: these sets are identically distributed by
+//! construction. So judge the units of a set one at a time, add up their successes, and evaluate the evidence only when
+//! a set is complete (Paul Khuong's advice).
 //!
-//! **Why that is safe.** The rate in question is the sample's own: the share of its units that succeed. Within a set,
-//! drawing without replacement spreads the number of successes *less* than independent trials of that rate do: for any
-//! convex function, the mean over a sample without replacement is at most that over one with replacement (W. Hoeffding
-//! 1963, theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes, so the factor
-//! by which a set multiplies the evidence is at most one on average, as required.
+//! **Why this is safe.** The rate in question is that of the sample: the share of its units that succeed. The number of
+//! successes in a set drawn without replacement varies *less* than in independent trials of this rate. More exactly,
+//! the mean of any convex function is at most as large without replacement as with replacement (W. Hoeffding 1963,
+//! theorem 4). The likelihood ratio of an alternative is convex in the number of a set's successes. So the factor by
+//! which a set multiplies the evidence is at most one on average, as required.
 
 use super::{Driver, Progress, Status};
 use crate::Error;
 use crate::random::Random;
 
 impl Driver {
-    /// Draws sets of `size` of these units, without replacement and in random order, and judges their units, until the
-    /// claim about the rate of success is decided or the limit is reached, at the end of a set. Reports progress after
-    /// each set.
+    /// Draws sets of `size` units and judges each unit, until the claim about the success rate is decided or the limit
+    /// is reached. A set is drawn without replacement and in random order, and is always completed. Reports progress
+    /// after each set.
     ///
-    /// The units need not be identically distributed; the claim is about their own rate, the share that succeeds.
+    /// The units need not be identically distributed. The claim is about the share of all `units` that succeed.
     ///
     /// # Errors
     /// A size of zero, a size above the number of units, or more than [`MAX_TRIALS`](crate::MAX_TRIALS) trials.
@@ -72,7 +72,7 @@ impl<'a, T> Sets<'a, T> {
         Ok(Sets { units: units.iter().collect(), size })
     }
 
-    /// A fresh set: different units of the sample, in random order.
+    /// The next set: distinct units of the sample, in random order.
     fn next(&mut self, random: &mut Random) -> impl Iterator<Item = &'a T> {
         random.shuffle_front(&mut self.units, self.size);
         self.units[..self.size].iter().copied()

@@ -1,12 +1,13 @@
 //! The schedule of progress reports.
 
-/// Whether a progress line is due after this number of trials: at 1, 10, 20, ... 100, 200, ... 1000, 2000, and so on.
+/// Whether a progress report is due after this number of trials: after 1, 10, 20, ... 100, 200, ... 1000, 2000, and so
+/// on.
 #[must_use]
 pub fn report_due(trials: u64) -> bool {
     trials != 0 && trials.is_multiple_of(10u64.pow(trials.ilog10())) && (trials == 1 || trials >= 10)
 }
 
-/// The next number of trials after this one at which a line is due.
+/// The next larger number of trials after which a report is due.
 pub(super) fn next_report(trials: u64) -> u64 {
     if trials == 0 {
         return 1;

@@ -5,13 +5,13 @@ use crate::choose::split;
 use crate::driver::log_part;
 use crate::{Error, Side, beta_bound};
 
-/// The interval of Clopper and Pearson. Its coverage of the true rate is at least `1 - error`, **if the number of
-/// trials was fixed** before the first of them; each end has half of the error. Use [`watched`](super::watched) if the
-/// stopping time may depend on the data.
+/// The interval of Clopper and Pearson. It contains the true rate with a probability of at least `1 - error`, **if the
+/// number of trials was fixed** before the first trial. Each end has half of the error. Use [`watched`](super::watched)
+/// if the stopping time may depend on the data.
 ///
-/// The lower end is the rate at which this number of successes, or more, has a probability of `error / 2`; the upper
-/// end, the rate at which this number, or fewer, has that probability. Both are quantiles of a Beta distribution,
-/// rounded outwards.
+/// The lower end is the rate at which at least `successes` successes have a probability of `error / 2`. The upper end
+/// is the rate at which at most `successes` have that probability. Both are quantiles of a Beta distribution, rounded
+/// outwards.
 ///
 /// # Errors
 /// More successes than trials, too many trials, or an error not between 0 and 1.
@@ -31,18 +31,18 @@ pub fn fixed(trials: u64, successes: u64, error: f64) -> Result<Interval, Error>
 /// The middle `1 - error` of the posterior under a uniform prior: a Beta(s + 1, n - s + 1) distribution, with `error /
 /// 2` left out at each end.
 ///
-/// This is a statement about a rate drawn uniformly, not about a given one: for some given rates, the interval misses
-/// the rate with a probability above `error`. [`fixed`] does so for no rate.
+/// The interval misses a rate that was drawn from a uniform distribution with a probability of `error`. For some fixed
+/// rates, however, the probability is above `error`, unlike with [`fixed`].
 ///
 /// # Errors
-/// As [`fixed`].
+/// Those of [`fixed`].
 pub fn credible(trials: u64, successes: u64, error: f64) -> Result<Interval, Error> {
     let (s, f) = counts(trials, successes, error)?;
     let end = |side| beta_bound(s + 1.0, f + 1.0, error / 2.0, side).map(|bound| bound.bound);
     Ok(Interval { low: end(Side::Low)?, high: end(Side::High)? })
 }
 
-/// The numbers of successes and failures, after all checks.
+/// Checks the arguments, and returns the numbers of successes and failures.
 fn counts(trials: u64, successes: u64, error: f64) -> Result<(f64, f64), Error> {
     log_part(error, 1.0)?;
     split(trials, successes, "successes", "trials")

@@ -1,15 +1,14 @@
-//! Intervals for a success rate, of two kinds that must not be confused:
+//! Intervals for a success rate. Choose by the way in which the data end:
 //!
-//! | question | take |
+//! | situation | use |
 //! | --- | --- |
-//! | the interval is looked at while data come in, or the data decide when to stop (a stopping time) | [`watched`] |
-//! | the number of trials was fixed before the first of them, and the interval is looked at only then | [`fixed`] |
-//! | a Bayesian's posterior under a uniform prior, to draw or to compare with | [`credible`] |
+//! | the interval is examined while data come in, or the data decide when to stop (a stopping time) | [`watched`] |
+//! | the number of trials was fixed beforehand, and the interval is examined only at the end | [`fixed`] |
+//! | a Bayesian posterior under a uniform prior is needed for a picture or a comparison | [`credible`] |
 //!
-//! At 95 %, a `watched` interval misses the truth at *some* number of trials, ever, in at most 5 % of all runs: its
-//! coverage holds at all numbers at once. The coverage of `fixed` holds only at each single number of trials, which is
-//! a far weaker promise: for a rate of 0.9, a `fixed` interval that is watched at each of the first 3000 trials misses
-//! the truth somewhere in 42 % of all runs.
+//! In at most 5 % of all runs, a `watched` interval of 95 % *ever* misses the true rate, at any number of trials. A
+//! `fixed` interval makes a far weaker promise, for a single number of trials. For a rate of 0.9, a `fixed` interval of
+//! 95 % that is examined after each of the first 3000 trials misses the true rate at some time in 42 % of all runs.
 
 mod fixed;
 mod watched;
@@ -21,7 +20,7 @@ pub use self::{
     watched::watched,
 };
 
-/// The numbers from `low` to `high`, both included.
+/// The numbers from `low` to `high`, including both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The lower end.

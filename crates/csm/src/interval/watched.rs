@@ -1,4 +1,4 @@
-//! The interval that may be watched: a confidence sequence.
+//! The interval that may be examined at any time: a confidence sequence.
 
 use super::Interval;
 use crate::driver::{Region, log_part};
@@ -8,21 +8,21 @@ use crate::number::ln::ln;
 use crate::process::check_counts;
 use crate::{Error, MAX_TRIALS};
 
-/// Both parameters of the prior.
+/// Both shapes of the Beta prior.
 const PRIOR: f64 = 0.5;
 
-/// The rates that no test has ruled out: a confidence sequence. Over an endless sequence of looks, the probability that
-/// the true rate is ever outside is at most `error`.
+/// A confidence sequence for the rate. Over an endless sequence of examinations, the probability that the true rate is
+/// ever outside the interval is at most `error`.
 ///
-/// **Why.** For each rate `p`, the likelihood ratio averaged over one and the same Beta(1/2, 1/2) prior is an
-/// e-process, a bet against `p` at fair odds, and the interval consists of the rates for which it is below `1/error`.
-/// The true rate leaves it only if its own e-process exceeds `1/error` at some look. As a function of `p` the evidence
-/// falls until the observed rate and rises from there, so the set is an interval; each end is the last float that is
-/// ruled out.
+/// **Why.** For each rate `p`, the likelihood ratio averaged over a Beta(1/2, 1/2) prior is an e-process, that is, a
+/// bet against `p` at fair odds. The interval consists of the rates whose e-process is below `1/error`. It misses the
+/// true rate only if the e-process of that rate ever exceeds `1/error`, which has a probability of at most `error`. As
+/// a function of `p`, the evidence falls up to the observed rate and rises after it, so the set is an interval. Each
+/// end is the last float that is ruled out.
 ///
-/// The prior is that of Jeffreys, which is within a constant of the optimum for every rate (Clarke and Barron 1994).
-/// Compared with Robbins' uniform prior, after 1000 trials at an error of 0.05, the interval is 8 % narrower at a rate
-/// of 0.99, equally wide at 0.9, and 4 % wider at 0.5.
+/// The prior is that of Jeffreys, whose evidence is within a constant factor of the optimum for every rate (Clarke and
+/// Barron 1994). After 1000 trials with an error of 0.05, and compared with Robbins' uniform prior, the interval is 8 %
+/// narrower at a rate of 0.99, equally wide at 0.9, and 4 % wider at 0.5.
 ///
 /// # Errors
 /// More successes than trials, too many trials, or an error not between 0 and 1.
@@ -57,7 +57,7 @@ pub(crate) fn invert_by_regions(trials: u64, successes: u64, regions: &[Region])
 
 /// The rates whose evidence is below `e^-log_eps`.
 fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
-    // One half plus a count of up to 2^52 is exact. For larger counts, the function claims nothing.
+    // One half plus a count of up to 2^52 is exact. For larger counts, no rate is ruled out.
     if trials == 0 || trials >= MAX_TRIALS / 2 {
         return Interval { low: 0.0, high: 1.0 };
     }
@@ -68,12 +68,12 @@ fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
     let observed = s / trials as f64;
     let low = if s == 0.0 { 0.0 } else { last(observed, below) };
     let high = if f == 0.0 { 1.0 } else { 1.0 - last(1.0 - observed, above) };
-    // 1 - q is rounded; the next float is at or beyond the exact difference.
+    // 1 - q is rounded, so the next float is at or beyond the exact difference.
     Interval { low, high: high.next_up().min(1.0) }
 }
 
-/// The largest float above 0, at most `end`, that satisfies the condition; 0 if there is none. If a float satisfies the
-/// condition, so do all smaller ones.
+/// The largest float above 0 and at most `end` for which the condition is true; 0 if there is none. If the condition is
+/// true for a float, it must be true for all smaller floats.
 fn last(end: f64, holds: impl Fn(f64) -> bool) -> f64 {
     // Positive floats have the same order as their bits.
     let (mut low, mut high) = (0, end.to_bits());
@@ -99,8 +99,8 @@ impl Evidence {
         Evidence { constant: ln_beta(PRIOR, PRIOR) - ln_beta(s + PRIOR, f + PRIOR) }
     }
 
-    /// Minus its logarithm, rounded up: `s ln p + f ln(1 - p)` and the constant. With 106 bits, their cancellation
-    /// loses nothing that matters.
+    /// Minus the logarithm of the evidence, rounded up: `s ln p + f ln(1 - p)` plus the constant. The two cancel
+    /// partly; with 106 bits, nothing that matters is lost.
     fn level(&self, s: f64, f: f64, p: f64) -> f64 {
         let rate = Rate::new(p);
         (ln(rate.x.into()) * s + ln(rate.y.into()) * f + self.constant).upper()

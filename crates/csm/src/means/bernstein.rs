@@ -1,17 +1,18 @@
 //! The empirical Bernstein process, a betting martingale.
 //!
-//! Let `x_1, x_2, ...` lie between 0 and 1, let each have mean `m` given the earlier ones, and let `g_i` be a guess at
-//! `x_i` that was made before `x_i` was seen. For a bet `0 <= l < 1`,
+//! Let `x_1, x_2, ...` be between 0 and 1, each with mean `m` given the earlier ones. Let `g_i` be a guess of `x_i`
+//! made before `x_i` was observed. For a bet `0 <= l < 1`,
 //!
 //! ```text
 //! exp(l (sum of x_i - n m) - c(l) sum of (x_i - g_i)^2),   c(l) = -ln(1 - l) - l
 //! ```
 //!
-//! is on average at most 1. It suffices to look at one factor. Fan, Grama and Liu (2015) show
-//! `exp(l y - c(l) y^2) <= 1 + l y` for `y >= -1`. With `y = x - g`, the factor is at most
-//! `exp(l (g - m)) (1 + l (x - g))`, whose mean is `exp(l (g - m)) (1 + l (m - g)) <= 1`. If the mean is below `m`, it is less. So the process is evidence for a mean above
-//! `m`; with `1 - x`, it is evidence for a mean below. The best bet depends on the variance and on the mean; the
-//! process here is the average over [`BETS`] bets, each half as large as the one before, which costs at most `ln 16`.
+//! is on average at most 1. This can be shown for each factor alone. Fan, Grama and Liu (2015) prove `exp(l y - c(l)
+//! y^2) <= 1 + l y` for `y >= -1`. With `y = x - g`, the factor is at most `exp(l (g - m)) (1 + l (x - g))`, whose mean
+//! is `exp(l (g - m)) (1 + l (m - g)) <= 1`. If the true mean is below `m`, the factor's mean is smaller still. So the
+//! process is evidence for a mean above `m`; with `1 - x` instead of `x`, it is evidence for a mean below `m`. The best
+//! bet depends on the variance and on the mean. So the process of this module is the average over [`BETS`] bets, each
+//! half as large as the previous one, which costs at most `ln 16`.
 
 use super::Moments;
 use crate::Direction;
@@ -19,7 +20,7 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::{ln, ln_1p};
 
-/// The number of bets that are averaged. The smallest bet suits some `10^9` observations.
+/// The number of averaged bets. The smallest bet suits some `10^9` observations.
 const BETS: usize = 16;
 
 /// The largest bet.
@@ -54,7 +55,7 @@ impl Bernstein {
         let squares = Ball::from(moments.squares_up());
         let wins = self.bets.map(|(bet, cost)| (gain * bet - squares * cost).lower());
         let best = wins.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        // The average over the bets, relative to the best bet.
+        // The sum is relative to the best bet.
         let sum = wins.into_iter().fold(Ball::ZERO, |sum, win| {
             let behind = Ball::from(win) + -best;
             if behind.upper() < -50.0 { sum } else { sum + exp(behind) }
@@ -62,8 +63,8 @@ impl Bernstein {
         (self.ln_bets - ln(sum) + -best).upper()
     }
 
-    /// The same to some twelve digits, computed quickly with the system's logarithm, to decide when no exact evaluation
-    /// is needed.
+    /// The level to some twelve digits, computed quickly with the system's logarithm. It only decides when an exact
+    /// evaluation is needed.
     pub(super) fn level_roughly(&self, moments: &Moments, mean: f64, direction: Direction) -> f64 {
         let excess = moments.sum + moments.sum_rest - mean * moments.trials as f64;
         let gain = if direction == Direction::Above { excess } else { -excess };
@@ -73,8 +74,9 @@ impl Bernstein {
         (BETS as f64 / sum).ln() - best
     }
 
-    /// The largest mean that evidence for [`Direction::Above`] rules out (for [`Direction::Below`]: the smallest), to
-    /// within `2^-40`: all means below it (above it) are ruled out with error `e^log_eps`.
+    /// A bound on the mean, to within `2^-40`. For [`Direction::Above`], it is the largest mean ruled out with an error
+    /// of `e^log_eps`, and all smaller means are ruled out, too. For [`Direction::Below`], it is the smallest such
+    /// mean, and all larger means are ruled out.
     pub(super) fn bound(&self, moments: &Moments, log_eps: f64, direction: Direction) -> f64 {
         let end = if direction == Direction::Above { 0.0 } else { 1.0 };
         let (mut out, mut within) = (end, moments.mean().unwrap_or(1.0 - end));

@@ -6,11 +6,11 @@ use crate::driver::log_part;
 use crate::process::Looks;
 use crate::{Claim, Direction, Error, Interval, MAX_TRIALS, Progress, Verdict};
 
-/// Decides a claim about a mean, value by value, and keeps an interval for the mean, which may be examined at any time.
+/// Decides a claim about a mean, value by value, with an interval for the mean that may be examined at any time.
 ///
-/// Two thirds of the error go to the tests, and a sixth to each end of the interval. The error holds for values that
-/// lie within the bounds and are independent with the same mean, or, more generally, whose mean given all earlier
-/// values is always the same.
+/// Two thirds of the error go to the tests, and a sixth to each end of the interval. The values must be within the
+/// bounds, and independent with the same mean. More generally, it suffices that the mean of a value, given all earlier
+/// values, is always the same.
 #[derive(Debug, Clone)]
 pub struct MeanDriver {
     setup: MeanSetup,
@@ -25,13 +25,13 @@ pub struct MeanDriver {
     verdict: Option<Verdict>,
 }
 
-/// A side of a threshold that may be proven.
+/// A test of one side of a threshold.
 #[derive(Debug, Clone, Copy)]
 struct MeanTest {
     mean: f64,
     direction: Direction,
     log_eps: f64,
-    /// The meaning for the claim: it fails, it holds, or it holds once all its halves hold.
+    /// The meaning of the proof: the claim fails, holds, or holds once both halves are proven.
     means: Meaning,
     proven: bool,
 }
@@ -47,12 +47,12 @@ enum Meaning {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct MeanStatus {
-    /// Values so far.
+    /// The number of values so far.
     pub trials: u64,
-    /// Their mean, if there are any.
+    /// The mean of the values, if there are any.
     pub mean: Option<f64>,
-    /// Means that are not ruled out: a confidence sequence, right at all numbers of values at once, that agrees with
-    /// the verdict.
+    /// The means that are not ruled out: a confidence sequence, valid at all numbers of values at once, that agrees
+    /// with the verdict.
     pub interval: Interval,
     /// The progress.
     pub progress: Progress,
@@ -62,7 +62,7 @@ impl MeanDriver {
     /// A driver without values.
     ///
     /// # Errors
-    /// The error is not between 0 and 1, the bounds are not finite or not in order, or too far apart or too close for
+    /// The error is not between 0 and 1; the bounds are not finite, not in order, too far apart or too close for
     /// floats; a threshold is not strictly between the bounds; thresholds are not in order; or the limit is zero.
     pub fn new(setup: &MeanSetup) -> Result<Self, Error> {
         setup.check()?;
@@ -82,7 +82,7 @@ impl MeanDriver {
     /// A driver that continues from the [state](Self::state) of another driver with the same set-up.
     ///
     /// # Errors
-    /// The errors of [`new`](Self::new); also sums that cannot come from that many values between the bounds.
+    /// The errors of [`new`](Self::new); also sums that no such number of values between the bounds can have.
     pub fn resume(setup: &MeanSetup, state: Moments) -> Result<Self, Error> {
         let mut driver = MeanDriver::new(setup)?;
         let n = state.trials as f64;
@@ -106,22 +106,22 @@ impl MeanDriver {
         Ok(driver)
     }
 
-    /// The state: with the set-up, all that needs to be kept between runs.
+    /// The state. With the set-up, it is all that needs to be stored between runs.
     #[must_use]
     pub fn state(&self) -> Moments {
         self.moments
     }
 
-    /// Whether each side that makes the claim hold or fail is proven. With one threshold: the side on which the claim
-    /// holds, then the other one. With two: above the lower and below the upper one, and for [`Claim::Within`] then
-    /// also below the lower and above the upper one. With [`Claim::Within`], the sums may no longer show what earlier
-    /// sums have proven; a driver that is restored with its sides has forgotten nothing.
+    /// Whether each side that makes the claim hold or fail is proven. With one threshold, these are the side on which
+    /// the claim holds, and the other side. With two thresholds, they are above the lower and below the upper one; for
+    /// [`Claim::Within`], below the lower and above the upper one follow. With [`Claim::Within`], the sums may no
+    /// longer show what earlier sums have proven, so a driver should be restored with its proven sides.
     #[must_use]
     pub fn proven_sides(&self) -> [bool; 4] {
         std::array::from_fn(|test| self.tests.get(test).is_some_and(|test| test.proven))
     }
 
-    /// The driver with the [`proven_sides`](Self::proven_sides) of another driver with the same set-up and state.
+    /// Adds the [`proven_sides`](Self::proven_sides) of another driver with the same set-up and state.
     #[must_use]
     pub fn with_proven_sides(mut self, sides: [bool; 4]) -> Self {
         for (test, proven) in self.tests.iter_mut().zip(sides) {
@@ -131,13 +131,13 @@ impl MeanDriver {
         self
     }
 
-    /// Adds a value; returns the verdict, if there is one. Ignored after the verdict and at the limit.
+    /// Adds a value, and returns the verdict, if there is one. After the verdict and at the limit, values are ignored.
     ///
-    /// Cost: some nanoseconds. An evaluation of the evidence takes microseconds, and is skipped while no value could
-    /// decide yet.
+    /// Cost: some nanoseconds. An evaluation of the evidence takes microseconds, and is skipped as long as no possible
+    /// value could decide the claim.
     ///
     /// # Errors
-    /// The value is not a number, or is not within the bounds. Such a value is left out.
+    /// The value is not a number, or not within the bounds. Such a value is left out.
     #[inline]
     pub fn observe(&mut self, value: f64) -> Result<Option<Verdict>, Error> {
         if !(self.setup.low <= value && value <= self.setup.high) {
@@ -157,7 +157,7 @@ impl MeanDriver {
     pub fn status(&self) -> MeanStatus {
         let width = self.setup.high - self.setup.low;
         let bound = |direction| self.evidence.bound(&self.moments, self.interval_log_eps, direction);
-        // Back in the unit of the values; one step outwards covers rounding.
+        // Converts to the unit of the values; a step outwards covers rounding.
         let back = |x: f64, step: f64| self.setup.low + (x + step).clamp(0.0, 1.0) * width;
         let step = 4.0 * f64::EPSILON;
         let mean = self.moments.mean().map(|x| back(x, 0.0));
@@ -173,7 +173,7 @@ impl MeanDriver {
         }
     }
 
-    /// The progress; unlike [`status`](Self::status), this call costs nothing.
+    /// The progress. Unlike [`status`](Self::status), this computes nothing.
     #[must_use]
     pub fn progress(&self) -> Progress {
         match self.verdict {
@@ -220,23 +220,23 @@ impl MeanDriver {
         self.looks = looks;
     }
 
-    /// Whether the next values cannot decide, even if all of them were extreme and added no spread. Each such value
-    /// raises the evidence, so the sums are less favourable before the last of them.
+    /// Whether the next `trials` values cannot decide, even if all of them were extreme and added nothing to the sum of
+    /// squares. Each such value raises the evidence, so it suffices to check the sums after the last.
     fn is_clear(&self, trials: u64) -> bool {
         self.tests.iter().filter(|test| !test.proven).all(|test| {
             let x = if test.direction == Direction::Above { 1.0 } else { 0.0 };
             let best = self.moments.at_best(trials, x);
-            // Each value adds an error of a few times 2^-53 to the sums; see `Moments`.
+            // Each value adds a few times 2^-53 to the error of the sums; see `Moments`.
             let room = 1e-6 * (1.0 + test.log_eps.abs()) + 1e-14 * best.trials as f64;
             self.evidence.level_roughly(&best, test.mean, test.direction) > test.log_eps + room
         })
     }
 }
 
-/// The tests of a claim: two thirds of the error, in equal parts if there are two thresholds.
+/// The tests of a claim. They have two thirds of the error, in equal parts if there are two thresholds.
 ///
-/// A single threshold's two directions share one part: at a mean that is exactly the threshold, either verdict counts
-/// as wrong.
+/// The two directions of a single threshold share one part, because at a mean that equals the threshold both verdicts
+/// count as wrong.
 fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
     use Direction::{Above, Below};
     use Meaning::{Fails, Half, Holds};
@@ -268,7 +268,7 @@ fn tests(setup: &MeanSetup) -> Result<Vec<MeanTest>, Error> {
 mod tests {
     use super::*;
 
-    /// One half of the claim is proven; after further values, the sums no longer prove it; the other half is proven
+    /// One half of the claim is proven. After further values, the sums no longer prove it. The other half is proven
     /// later.
     #[test]
     fn a_restored_driver_has_forgotten_no_side() {

@@ -1,13 +1,13 @@
 //! Means of bounded numbers: latencies with a timeout, ratios, scores.
 //!
-//! A yes-or-no question about each number, "is it under 50 ms?", needs no bounds and is often the better objective: use
-//! a [`Driver`](crate::Driver). The mean, however, needs values that are known to lie in an interval, because a single
-//! value beyond it could move the mean anywhere.
+//! A yes-or-no question about each number ("is it under 50 ms?") needs no bounds and is often the better objective: use
+//! a [`Driver`](crate::Driver). A mean needs values with known bounds, because a single value beyond them could move
+//! the mean anywhere.
 //!
 //! The evidence is the empirical Bernstein process of S. Howard, A. Ramdas, J. McAuliffe and J. Sekhon ("Time-uniform,
-//! nonparametric, nonasymptotic confidence sequences", 2021): it learns the variance as it goes, so that values that
-//! hardly differ need few observations. It depends on the data through three sums only, [`Moments`]. Nothing else has
-//! to be kept between runs: both the tests and the interval are computed from them.
+//! nonparametric, nonasymptotic confidence sequences", 2021): it estimates the variance from the data, so that few
+//! observations suffice if the values hardly differ. Tests and interval are computed from three sums alone, the
+//! [`Moments`], so nothing else has to be stored between runs.
 //!
 //! ```
 //! use millstream_csm::means::{MeanDriver, MeanSetup};

@@ -1,4 +1,4 @@
-//! Three sums that are all the evidence about a mean.
+//! The evidence about a mean: three sums.
 
 use crate::number::exact::two_sum;
 
@@ -7,18 +7,17 @@ const U: f64 = f64::EPSILON / 2.0;
 
 /// The evidence about numbers between 0 and 1 that were observed one at a time.
 ///
-/// The fields are plain numbers so that they can be written to a file and read back; the same numbers mean the same
-/// evidence. Set them only to numbers that were read from another `Moments`.
+/// The fields are public so that they can be stored in a file. Set them only to numbers that were read from another
+/// `Moments`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Moments {
-    /// The count of the numbers.
+    /// How many numbers were observed.
     pub trials: u64,
-    /// Their sum, to the precision of a float.
+    /// The sum of the numbers, rounded to a float.
     pub sum: f64,
-    /// The error of that sum, so that the two together are the sum to twice the precision.
+    /// The rounding error of `sum`: the two together are the sum to twice the precision.
     pub sum_rest: f64,
-    /// The sum of the squared differences of each number from the mean of those before it (and of one more number,
-    /// 1/2).
+    /// The sum of squared differences: each number minus the mean of the numbers before it and of 1/2.
     pub squares: f64,
 }
 
@@ -39,19 +38,20 @@ impl Moments {
         (self.trials > 0).then(|| (self.sum + self.sum_rest) / self.trials as f64)
     }
 
-    /// The best case after `trials` more numbers equal to `x`, which is 0 or 1: their squares are not added.
+    /// The best case after `trials` further numbers equal to `x`, which is 0 or 1: nothing is added to the squares.
     pub(super) fn at_best(self, trials: u64, x: f64) -> Self {
         Moments { trials: self.trials + trials, sum: self.sum + x * trials as f64, ..self }
     }
 
-    /// A bound on the sum of squares. A term is off by a few parts in `2^53`, as is every partial sum.
+    /// An upper bound on the sum of squares. The relative error of each term and of each partial sum is a few parts in
+    /// `2^53`.
     pub(super) fn squares_up(&self) -> f64 {
         let n = self.trials as f64;
         (self.squares * (1.0 + 4.0 * n * U) + 16.0 * n * U).next_up()
     }
 
-    /// A bound on the combined error of the sum and of `trials` times a number of the same scale, if each number was
-    /// off by `4 U` when it was scaled: that, the loss of `sum_rest`, and a few roundings of the result.
+    /// A bound on the error of the sum minus `trials` times a mean. It covers an error of `4 U` from the scaling of
+    /// each number, the loss of `sum_rest`, and a few roundings of the result.
     pub(super) fn sum_error(&self) -> f64 {
         self.trials as f64 * (16.0 * U)
     }

@@ -9,24 +9,24 @@ use crate::{Claim, Error};
 pub struct MeanSetup {
     /// The claim; its thresholds are in the unit of the values.
     pub claim: Claim,
-    /// The maximum probability that any report is wrong, verdict or interval; between 0 and 1.
+    /// The maximum probability that the verdict or any interval is wrong; between 0 and 1.
     pub error: f64,
     /// The smallest possible value.
     pub low: f64,
     /// The largest possible value.
     pub high: f64,
-    /// The number of values after which to give up.
+    /// The maximum number of values: without a verdict by then, the claim remains undecided.
     pub limit: Option<u64>,
 }
 
 impl MeanSetup {
-    /// The claim about values from `low` to `high`, without a limit to their number.
+    /// A claim about values from `low` to `high`, without a maximum number.
     #[must_use]
     pub fn new(claim: Claim, error: f64, low: f64, high: f64) -> Self {
         MeanSetup { claim, error, low, high, limit: None }
     }
 
-    /// The same question with a limit to the number of values.
+    /// The same question with a maximum number of values.
     #[must_use]
     pub fn limit(self, values: u64) -> Self {
         MeanSetup { limit: Some(values), ..self }
@@ -63,7 +63,7 @@ impl MeanSetup {
         log_part(self.error, 1.0).map(drop)
     }
 
-    /// A threshold between the bounds as a number from 0 to 1, off by at most `2 * 2^-53`.
+    /// Scales a threshold between the bounds to a number from 0 to 1, with an error of at most `2 * 2^-53`.
     pub(super) fn scale(&self, value: f64) -> f64 {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }

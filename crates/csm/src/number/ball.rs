@@ -1,15 +1,15 @@
-//! A double-double and a radius that certainly covers the true value.
+//! A ball: a double-double, and a radius that certainly covers the true value.
 //!
 //! Every operation widens the radius by its maximum error: the effect of its arguments' radii, its own rounding
-//! ([`Dd::RELATIVE_ERROR`]) and underflow. A radius is a plain float; one last factor, [`ROUNDING`], covers its own
-//! rounding: the formulas below take at most ten operations on values that are not negative, each with a relative error
-//! of at most `2^-53`, and the loss by underflow is far below [`Dd::UNDERFLOW`].
+//! ([`Dd::RELATIVE_ERROR`]) and underflow. The radius is a plain float, and the computation of the radius also rounds.
+//! The factor [`ROUNDING`] covers this: the formulas below take at most ten operations on non-negative values, each
+//! with a relative error of at most `2^-53`. Their loss by underflow is far below [`Dd::UNDERFLOW`].
 
 use std::ops::{Add, Mul, Neg, Sub};
 
 use super::Dd;
 
-/// Covers the rounding of ten operations and of taking `|hi|` for `|hi + lo|`: `1 + 2^-48`.
+/// `1 + 2^-48`: covers the rounding of ten operations, and the use of `|hi|` instead of `|hi + lo|`.
 const ROUNDING: f64 = 1.0 + 3.552_713_678_800_501e-15;
 
 /// All numbers within `radius` of `mid`; the true value is one of them.
@@ -24,25 +24,25 @@ impl Ball {
     /// `ln 2`.
     pub(crate) const LN_2: Ball = Ball::new(LN2_HI, LN2_LO, 2e-33);
 
-    /// The ball of this radius around `hi + lo`.
+    /// The ball with this radius around `hi + lo`.
     pub(crate) const fn new(hi: f64, lo: f64, radius: f64) -> Self {
         Ball { mid: Dd { hi, lo }, radius }
     }
 
-    /// The smallest ball around all numbers between two floats, `lower <= upper`.
+    /// The smallest ball that contains all numbers from `lower` to `upper`.
     #[inline]
     pub(crate) fn between(lower: f64, upper: f64) -> Self {
         let mid = lower + (upper - lower) * 0.5;
         Ball { mid: mid.into(), radius: (mid - lower).max(upper - mid) * ROUNDING }
     }
 
-    /// The ball, or the single number `most` if the ball's centre is above that.
+    /// The ball, or the number `most` alone if the ball's centre is above `most`.
     #[inline]
     pub(crate) fn min(self, most: f64) -> Self {
         if self.mid.hi > most { most.into() } else { self }
     }
 
-    /// The same centre, and a radius larger by `error`.
+    /// The ball with its radius increased by `error`.
     #[inline]
     pub(crate) fn widen(self, error: f64) -> Self {
         Ball { mid: self.mid, radius: (self.radius + error) * ROUNDING }
@@ -57,14 +57,14 @@ impl Ball {
     /// A float that is not above any number of the ball.
     #[inline]
     pub(crate) fn lower(self) -> f64 {
-        // In this form, unlike `-x`, zero stays a positive zero.
+        // Unlike `-x`, this form never results in a negative zero.
         0.0 - (-self).upper()
     }
 
     /// A float that is not below any number of the ball.
     #[inline]
     pub(crate) fn upper(self) -> f64 {
-        // There are two roundings, each of at most half a unit; a step up after each covers it.
+        // Both additions round by at most half a unit; a step up after each covers that.
         let rest = self.mid.lo + self.radius;
         let rest = if self.radius == 0.0 { rest } else { rest.next_up() };
         let (sum, error) = super::exact::two_sum(self.mid.hi, rest);

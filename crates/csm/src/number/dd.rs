@@ -1,11 +1,11 @@
-//! A number as an unevaluated sum of two floats: 106 bits.
+//! A double-double: a number of 106 bits as an unevaluated sum of two floats.
 //!
 //! The algorithms are those of Joldes, Muller and Popescu, "Tight and rigorous error bounds for basic building blocks
-//! of double-word arithmetic" (ACM TOMS 44, 2017), whose bounds have since been checked by machine (Muller and Rideau
-//! 2022). With `u = 2^-53`, the relative error of a sum (their algorithm 6, AccurateDWPlusDW) is at most `3u^2 / (1 -
-//! 4u)`, that of a product (10, DWTimesDW1) at most `7u^2`. One number, [`Dd::RELATIVE_ERROR`], covers both. Its margin
-//! also covers the step from an error relative to the result to one relative to the exact value. The bounds hold
-//! without under- and overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
+//! of double-word arithmetic" (ACM TOMS 44, 2017). Their bounds have since been verified by machine (Muller and Rideau
+//! 2022). With `u = 2^-53`, the relative error of a sum (algorithm 6, AccurateDWPlusDW) is at most `3u^2 / (1 - 4u)`,
+//! and that of a product (algorithm 10, DWTimesDW1) at most `7u^2`. [`Dd::RELATIVE_ERROR`] covers both. Its margin also
+//! covers the difference between an error relative to the result and an error relative to the exact value. The bounds
+//! are valid without under- and overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -34,13 +34,13 @@ impl Dd {
         Dd { hi, lo }
     }
 
-    /// The number times a power of two, exactly unless it underflows.
+    /// The number times a power of two. Exact, unless it underflows.
     #[inline(always)]
     pub(crate) const fn scale(self, power_of_two: f64) -> Self {
         Dd { hi: self.hi * power_of_two, lo: self.lo * power_of_two }
     }
 
-    /// The sum as a `const fn`, for constants; elsewhere it is `+`.
+    /// The sum as a `const fn`, for constants; other code uses `+`.
     #[inline(always)]
     pub(crate) const fn plus(self, y: Self) -> Self {
         let (high, high_error) = two_sum(self.hi, y.hi);
@@ -50,7 +50,7 @@ impl Dd {
         Dd { hi, lo }
     }
 
-    /// The product as a `const fn`, for constants; elsewhere it is `*`.
+    /// The product as a `const fn`, for constants; other code uses `*`.
     #[inline(always)]
     pub(crate) const fn times(self, y: Self) -> Self {
         let (high, error) = two_prod(self.hi, y.hi);

@@ -4,15 +4,15 @@
 //! D(a, m) = -a g(z),   z = (m - a) / a,   g(z) = ln(1 + z) - z
 //! ```
 //!
-//! The logarithm and `z` nearly cancel if `z` is small, which is the most important case; with `v = z / (2 + z)`
+//! If `z` is small, which is the most important case, the logarithm and `z` nearly cancel. But with `v = z / (2 + z)`,
 //!
 //! ```text
 //! ln(1 + z) = 2 (v + v^3/3 + v^5/5 + ...),   z = 2 v + z v,   g(z) = -z v + 2 v^3 (1/3 + v^2/5 + v^4/7 + ...)
 //! ```
 //!
-//! no terms cancel: the second term is less than a sixth of the first (C. Loader, "Fast and accurate computation of
-//! binomial probabilities", 2000). So plain floats suffice, and the error is relative to the deviance itself, whatever
-//! `a`.
+//! no terms cancel: the second term of `g(z)` is less than a sixth of the first (C. Loader, "Fast and accurate
+//! computation of binomial probabilities", 2000). So plain floats suffice, and the error is relative to the deviance
+//! itself, whatever `a` is.
 
 use super::kernel::Rate;
 use super::ln::ln;
@@ -30,17 +30,17 @@ const UNDERFLOW: f64 = 1e-290;
 /// The deviances of two counts from the expected parts of their sum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deviances {
-    /// The sum of both, with a negative sign. The relative error is less than `33u`, with `u = 2^-53`.
+    /// Minus the sum of both deviances. The relative error is less than `33u`, with `u = 2^-53`.
     pub(crate) minus: Ball,
-    /// The excess of the first count over its expected value: `a - x n = (1-x) n - b`. Its error is at most `2^-52` of
-    /// itself plus `2^-102` of the smaller expected count.
+    /// The first count minus its expected value: `a - x n = (1-x) n - b`. The error is at most `2^-52` of the
+    /// difference plus `2^-102` of the smaller expected count.
     pub(crate) lead: f64,
 }
 
 /// `a ln(x n / a) + b ln((1-x) n / b)` for `n = a + b`: `-n` times the Kullback-Leibler divergence of `x` from `a / n`.
 ///
-/// The differences of the two counts from their expected values add up to zero, so one difference suffices: that of the
-/// smaller rate, whose expected count is the more exact one.
+/// The differences of the two counts from their expected values add up to zero, so one of them suffices. The code uses
+/// the difference for the smaller rate, whose expected count is more exact.
 #[inline]
 pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
     let n = Dd::sum(a, b);
@@ -49,23 +49,24 @@ pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
     let difference = (expected.hi - count) + expected.lo;
     let d = if rate.x_is_smaller { difference } else { -difference };
     let minus = minus_deviance(a, d, rate.x, n.hi) + minus_deviance(b, -d, rate.y, n.hi);
-    // In this form, unlike `-d`, zero stays a positive zero.
+    // Unlike `-d`, this form never results in a negative zero.
     Deviances { minus, lead: 0.0 - d }
 }
 
 /// `a ln(m / a) - d` for a count `a` and its expected value `m = x n = a + d`.
 ///
-/// **Rounding.** `d` is off by `2u` of itself, `u = 2^-53`, as subtracting a count rounds and adding the rest does; and
-/// by up to `2^-102 m`, which moves the deviance by `|z|` times that.
+/// **Rounding**, with `u = 2^-53`. The relative error of `d` is `2u`, from the subtraction of the count and the
+/// addition of the rest. A further error of up to `2^-102 m` changes the deviance by `|z|` times as much.
 ///
-/// Near the count, the deviance is `d v - 2 a v^3 (1/3 + v^2/5 + ...)` with `v = d / (2 a + d)`. The error of `d`
-/// affects the deviance itself, whose logarithm moves at most 2.4 times as much as that of `d` where `|v| <= 1/3`: less
-/// than `5u`. Given the rounded `d`, `v` is off by less than `3u`, the first term by less than `5u`, and the second, a
-/// sixth of it at most, by less than `24u`: less than `(5 + 24/6) 6/5 u < 11u`. That is less than `16u` together.
+/// If `|v| <= 1/3`, the deviance is `d v - 2 a v^3 (1/3 + v^2/5 + ...)` with `v = d / (2 a + d)`. First, the relative
+/// error of `d` changes the deviance by at most 2.4 times as much, which is less than `5u`. Second, given the rounded
+/// `d`, the relative error is less than `3u` for `v`, less than `5u` for the first term, and less than `24u` for the
+/// second term, which is at most a sixth of the first. For the deviance this is less than `(5 + 24/6) 6/5 u < 11u`. The
+/// total is less than `16u`.
 ///
-/// Elsewhere, the logarithm is not cancelled by other terms. `n / a` is off by `2u` of itself, so that `a` times the
-/// logarithm is off by `2u a`. The deviance is at least 0.19 times the count and 0.3 times `|d|`; hence that is less
-/// than `33u` of it.
+/// Otherwise, other terms do not cancel the logarithm. The relative error of `n / a` is `2u`, so the error of `a` times
+/// the logarithm is `2u a`. The deviance is at least 0.19 times the count and at least 0.3 times `|d|`, so its relative
+/// error is less than `33u`.
 fn minus_deviance(a: f64, d: f64, x: Dd, n: f64) -> Ball {
     let v = d / (a + (a + d));
     if v.abs() <= MAX_V {
@@ -77,8 +78,8 @@ fn minus_deviance(a: f64, d: f64, x: Dd, n: f64) -> Ball {
     (ln * a - d).widen(d.abs() * (1.5 * f64::EPSILON) + UNDERFLOW)
 }
 
-/// `2 v^3 (1/3 + v^2/5 + ... + v^32/35)`, off by less than `14u` of itself and `3` times the error of `v`. The
-/// truncation is below `2^-59` of `v^2`; up to `v^2 = 1/64`, eight terms suffice, with a truncation below `2^-54`.
+/// `2 v^3 (1/3 + v^2/5 + ... + v^32/35)`. The relative error is less than `14u` plus 3 times that of `v`. The
+/// truncation is below `2^-59` of `v^2`. Up to `v^2 = 1/64`, eight terms suffice, with a truncation below `2^-54`.
 #[inline(always)]
 fn cubic(v: f64) -> f64 {
     let w = v * v;
@@ -86,8 +87,8 @@ fn cubic(v: f64) -> f64 {
     (v + v) * w * sum
 }
 
-/// `1/3 + w/5 + w^2/7 + ...`. As all terms are positive and fall by more than `w`, up to 1/9, the sum is off by less
-/// than `3u` of itself, and `w` by `u`.
+/// `1/3 + w/5 + w^2/7 + ...`. All terms are positive, and each is less than `w <= 1/9` times the previous one. So the
+/// relative error of the sum is less than `3u`, given that of `w`, which is `u`.
 #[inline(always)]
 fn odd_reciprocals<const TERMS: usize>(w: f64) -> f64 {
     (0..TERMS).rev().fold(0.0, |sum, k| sum * w + 1.0 / (2 * k + 3) as f64)

@@ -1,7 +1,7 @@
 //! Sums and products together with their rounding errors.
 //!
-//! The rounding error of a sum or a product of two floats is itself a float, and a few further operations find
-//! it (Dekker 1971, Knuth's TAOCP 4.2.2). Nothing is lost: the two results add up to the exact answer.
+//! The rounding error of a sum or a product of two floats is itself a float, and a few further operations compute it
+//! (Dekker 1971, Knuth's TAOCP 4.2.2). The rounded result and the error add up to the exact result.
 
 /// `a + b` rounded, and the rounding error. Exact for all finite inputs whose sum is finite.
 #[inline(always)]
@@ -12,18 +12,18 @@ pub(crate) const fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - a_used) + (b - b_used))
 }
 
-/// Like [`two_sum`], but for `|a| >= |b|` or `a == 0` only, in half the operations.
+/// Like [`two_sum`], but only for `|a| >= |b|` or `a == 0`. Takes half as many operations.
 #[inline(always)]
 pub(crate) const fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, b - (sum - a))
 }
 
-/// `a * b` rounded, and the rounding error. Exact when `2^-968 <= |a * b|` and both factors are below `2^996`; a
-/// smaller product is off by at most `2^-1070`.
+/// `a * b` rounded, and the rounding error. Exact if `2^-968 <= |a * b|` and both factors are below `2^996`. For a
+/// smaller product, the error is at most `2^-1070`.
 ///
-/// Each factor is split into halves whose products are exact (Veltkamp, Dekker). A fused multiply-add would find the
-/// same error, but not every processor has one.
+/// Each factor is split into halves whose products are exact (Veltkamp, Dekker). A fused multiply-add would compute the
+/// same error, but not every processor has that instruction.
 #[inline(always)]
 pub(crate) const fn two_prod(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;

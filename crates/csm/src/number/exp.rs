@@ -1,14 +1,14 @@
 //! The exponential.
 //!
-//! `x = k ln 2 + r` with an integer `k` and `|r| < 0.347`; Taylor's polynomial gives `e^r`, and `2^k` is a change of
-//! the exponent. Everything is computed in floats: an error of a few units in the last place is small enough for the
-//! callers.
+//! `x = k ln 2 + r` with an integer `k` and `|r| < 0.347`. Taylor's polynomial computes `e^r`, and the factor `2^k`
+//! changes only the exponent. Plain floats suffice, because an error of a few units in the last place is small enough
+//! for the callers.
 //!
-//! **Error**, with `u = 2^-53`. The polynomial ends with the term `r^15/15!`; the terms left out are less than
-//! `u/1000`. In Horner's form, `1 + r/k (1 + ...)`, each step multiplies the error of the previous one by less than
-//! `|r|/k` and adds less than `4u`, so that `e^r` is off by less than `6u` of itself. Reduction: `k LN_2_HIGH` is
-//! exact, and so is its difference from `x`, by Sterbenz's lemma; the rest is rounded twice, by less than `u |r| + u
-//! 2^-31`.
+//! **Error**, with `u = 2^-53`. The polynomial ends with the term `r^15/15!`; the omitted terms are less than `u/1000`.
+//! In Horner's form, `1 + r/k (1 + ...)`, each step multiplies the error of the previous step by less than `|r|/k` and
+//! adds less than `4u`. So the relative error of `e^r` is less than `6u`. In the reduction, `k LN_2_HIGH` is exact, and
+//! so is its difference from `x`, by Sterbenz's lemma. The remaining part of `r` is rounded twice, with an error of
+//! less than `u |r| + u 2^-31`.
 
 use super::Ball;
 use super::exact::power_of_two;
@@ -17,7 +17,7 @@ use super::ln::{LN_2_HIGH, LN_2_LOW};
 /// `2^-50 = 8u`.
 const ROUNDING: f64 = 8.881_784_197_001_252e-16;
 
-/// Below this exponent, the exponential is less than `e^-700 < 1e-304`.
+/// The smallest exponent that is computed. Below it, the exponential is less than `e^-700 < 1e-304`.
 const MIN_EXPONENT: f64 = -700.0;
 
 /// `e^x`, for `x` up to 700 and a radius of at most 1. Below -700 the result is the ball of all numbers from 0 to
@@ -33,7 +33,7 @@ pub(crate) fn exp(x: Ball) -> Ball {
     let whole = (x.mid.hi * std::f64::consts::LOG2_E + MAGIC) - MAGIC;
     let r = (x.mid.hi - whole * LN_2_HIGH) + (x.mid.lo - whole * LN_2_LOW);
     let significand = (1..=15).rev().fold(1.0, |sum, k| 1.0 + r / f64::from(k) * sum);
-    // This is not less than e^radius - 1.
+    // This is at least e^radius - 1.
     debug_assert!(x.radius <= 1.0);
     let spread = x.radius * (1.0 + x.radius);
     Ball::from(significand).widen(significand * (ROUNDING + spread * 1.001)).scale(power_of_two(whole as i32))

@@ -1,73 +1,76 @@
-//! A tail of the Beta distribution as a perturbed tail of the normal one: Temme's uniform expansion, with a proven
-//! error.
+//! A tail of the Beta distribution as a perturbed tail of the normal distribution: Temme's uniform expansion, with a
+//! proven error.
 //!
-//! Seen from `t = ln(x / (1-x))` downwards, the density of the logarithm of the odds, relative to that at `t`, is
-//! `e^-h(s)` with `h` convex; the lower tail over the density is `J`, the integral of that from 0 on. With `n = a + b`,
-//! the density is greatest at the rate `a/n`. How far it has fallen where the logarithm of the odds is that of a rate
+//! Consider the density of the logarithm of the odds. At the distance `s` below `t = ln(x / (1-x))`, relative to the
+//! density at `t`, it is `e^-h(s)` with a convex `h`. The lower tail divided by the density is `J`, the integral of
+//! `e^-h(s)` from 0 to infinity. With `n = a + b`, the density is greatest at the rate `a/n`. Its decrease at any rate
 //! `P` is measured by
 //!
 //! ```text
 //! v^2 / 2 = a ln(a / (n P)) + b ln(b / (n (1-P)))
 //! ```
 //!
-//! a divergence, which is `zeta^2 / 2` at `x`. On the near side of the mean `v` goes from `zeta` to infinity, and
+//! which is a divergence. At `x` it is `zeta^2 / 2`. On the near side of the mean, `v` goes from `zeta` to infinity,
+//! and
 //!
 //! ```text
 //! J = integral of e^((zeta^2 - v^2)/2) G(v / sigma) / sigma dv,   sigma^2 = a b / n
 //! ```
 //!
-//! where `G` says how much the logarithm of the odds moves for a unit of `v`. With `V = v / sigma`, `w = a b / n^2` and
-//! `g = (b - a) / n`, so that `g^2 = 1 - 4 w`, differentiating the divergence gives `G` an equation without logarithms:
+//! where `G` is the scaled derivative of the logarithm of the odds with respect to `v`. Let `V = v / sigma`, `w = a b /
+//! n^2` and `g = (b - a) / n`, so `g^2 = 1 - 4 w`. Differentiation of the divergence yields an equation for `G` without
+//! logarithms:
 //!
 //! ```text
 //! V G' = F(G) = G (1 - G^2 + g V G + w V^2),   G(0) = 1
 //! ```
 //!
-//! Its power series `1 + c_1 V + c_2 V^2 + ...` follows, with `c_1 = g/3` and so on: [`COEFFICIENTS`]. The first `N`
-//! terms are used, and integrating term by term gives `J` as a sum of `c_j A_j / sigma` with
+//! From this follow the [`COEFFICIENTS`] of the power series `G = 1 + c_1 V + c_2 V^2 + ...`, such as `c_1 = g/3`. The
+//! first `N` terms are used. Integration term by term yields `J` as the sum of `c_j A_j / sigma` with
 //!
 //! ```text
 //! A_0 = M(zeta),   A_1 = 1 / sigma,   A_(j+1) = (zeta^j / sigma^j) / sigma + (j / sigma^2) A_(j-1)
 //! ```
 //!
-//! where `M` is [Mills' ratio](super::mills) and all terms are positive (N. M. Temme, "Incomplete Laplace integrals",
-//! 1987, and "Asymptotic inversion of the incomplete beta function", 1992, whose coefficients have removable
-//! singularities instead).
+//! where `M` is [Mills' ratio](super::mills) and all terms are positive. (N. M. Temme, "Incomplete Laplace integrals",
+//! 1987, and "Asymptotic inversion of the incomplete beta function", 1992; the coefficients there have removable
+//! singularities.)
 //!
-//! **What is cut off.** The polynomial `S` of the first `N` terms leaves a residual `V S' - F(S) = rho_N V^N + ...`,
-//! which ends with `V^(3N-3)`. So the error `e = S - G` satisfies
+//! **Truncation.** The polynomial `S` of the first `N` terms leaves a residual `V S' - F(S) = rho_N V^N + ...`, which
+//! ends with `V^(3N-3)`. So the error `e = S - G` satisfies
 //!
 //! ```text
 //! V e' = B e + rho,   B = 1 + w V^2 + g V X - 3/4 X^2 - 1/4 e^2 <= 1 + V^2/3   with X = S + G
 //! ```
 //!
-//! (a quadratic in `X` is at most `g^2 V^2 / 3`, and `w + (1 - 4w)/3 <= 1/3`). As `e` vanishes with `V^N`, it is at
-//! most
+//! (The quadratic in `X` is at most `g^2 V^2 / 3`, and `w + (1 - 4w)/3 <= 1/3`.) Because `e` vanishes like `V^N` at 0,
+//! it is at most
 //!
 //! ```text
 //! |e(V)| <= integral of |rho(s)|/s (V/s) e^((V^2 - s^2)/6) ds from 0 to V <= e^(V^2/6) sum of |rho_k| V^k / (k-1)
 //! ```
 //!
-//! for **all** `V >= 0` and all shapes. Under the integral, `e^(V^2/6)` widens the bell a little: the moment of `v^k`,
-//! `k <= 3N - 3`, grows by less than a factor `e^(zeta^2 / (6 sigma^2) + (k+1) / (6 sigma^2 - 2)) <= e^(D/6)` with `D =
-//! (zeta^2 + 3N) / sigma^2`, where `sigma^2 >= N/2`, as moments grow with `zeta`. The moments `I_k = sigma^k A_k` are
-//! logarithmically convex (Cauchy and Schwarz), so `(I_(k+1) / I_k)^2 <= I_(k+2) / I_k = k + 1 + zeta^(k+1) / I_k <= k
-//! + 1 + zeta^2`, and `A_k <= A_N D^((k-N)/2)`. Together:
+//! for **all** `V >= 0` and all shapes. Under the integral, the factor `e^(V^2/6)` widens the bell a little. Moments
+//! grow with `zeta`, so for `k <= 3N - 3` and `sigma^2 >= N/2`, the moment of `v^k` grows by a factor of less than
+//! `e^(zeta^2 / (6 sigma^2) + (k+1) / (6 sigma^2 - 2)) <= e^(D/6)`, with `D = (zeta^2 + 3N) / sigma^2`. The moments
+//! `I_k = sigma^k A_k` are logarithmically convex (Cauchy and Schwarz), so `(I_(k+1) / I_k)^2 <= I_(k+2) / I_k = k + 1
+//! + zeta^(k+1) / I_k <= k + 1 + zeta^2`, and therefore `A_k <= A_N D^((k-N)/2)`. Together:
 //!
 //! ```text
 //! |error of J| <= K A_N / sigma,   K = e^(D/6) sum of |rho_k| D^((k-N)/2) / (k-1)
 //! ```
 //!
-//! A test derives the coefficients and the residual's in exact rational numbers, bounds the latter for all `w` from 0 to
-//! 1/4, and checks that `K` does not exceed [`REMAINDER`].
+//! A test derives the coefficients of `S` and of the residual in exact rational numbers. It bounds those of the
+//! residual for all `w` from 0 to 1/4, and checks that `K` does not exceed [`REMAINDER`].
 //!
-//! **Rounding.** A moment `A_j` is the average of `((zeta + u) / sigma)^j` over a bell, so that relative errors of
-//! `sigma` and `zeta` enter it at most `j` times, and those of `zeta` at least once. `zeta` is off by `20u` of itself,
-//! as the divergence is off by `33u` at most, and `1/sigma` by `4u`. With `A_j <= A_0 D^(j/2)` and `D <= 2.25`, the sum
-//! of `j |c_j A_j|` is less than `4 A_0`: less than `(1 + 4) 20u + 4 4u = 116u` of `A_0`. Mills' ratio, which is
-//! multiplied by less than 1.01, is off by less than `60u`. The sum of the terms' sizes is less than `3 A_0`, and each
-//! takes fewer than 20 roundings. Together that is less than `240u` of `A_0`, which is at most 3 times the sum: less than
-//! `720u`.
+//! **Rounding**, in relative errors with `u = 2^-53`. A moment `A_j` is the average of `((zeta + y) / sigma)^j` over a
+//! bell in `y`, so the errors of `sigma` and `zeta` enter at most `j` times, and that of `zeta` at least once. The
+//! error of `zeta` is at most `20u`, because that of the divergence is at most `33u`; the error of `1/sigma` is at most
+//! `4u`. With `A_j <= A_0 D^(j/2)` and `D <= 2.25`, the sum of `j |c_j A_j|` is less than `4 A_0`, so these errors add
+//! up to less than `(1 + 4) 20u + 4 4u = 116u` of `A_0`. The error of Mills' ratio, which is multiplied by less than
+//! 1.01, is less than `60u`. The absolute values of the terms add up to less than `3 A_0`, and each term takes fewer
+//! than 20 roundings. The total is less than `240u` of `A_0`. `A_0` is at most 3 times the sum, so the relative error
+//! of the sum is less than `720u`.
 
 use super::Ball;
 use super::mills::mills;
@@ -75,10 +78,10 @@ use super::mills::mills;
 /// Half of the number `N` of terms.
 const PAIRS: usize = 6;
 
-/// The smallest `sigma^2`, at least half the number of terms.
+/// The smallest `sigma^2` for which the expansion is used. It is at least half the number of terms.
 const MIN_VARIANCE: f64 = 24.0;
 
-/// The largest `D`.
+/// The largest `D` for which the expansion is used.
 const MAX_SPREAD: f64 = 2.25;
 
 /// A bound on `K` for `D` up to [`MAX_SPREAD`].
@@ -87,8 +90,8 @@ const REMAINDER: f64 = 6.8e-8;
 /// `2^-43 = 1024u`.
 const ROUNDING: f64 = 1.136_868_377_216_160_3e-13;
 
-/// The coefficients `[c_(2k+2), c_(2k+1) / g]`, `k = 0, 1, ...`, as polynomials in `w`, the constants first. The last
-/// even one, `c_12`, is not used.
+/// The coefficients `[c_(2k+2), c_(2k+1) / g]` for `k = 0, 1, ...`, as polynomials in `w`, constants first. The last
+/// even coefficient, `c_12`, is not used.
 #[rustfmt::skip]
 const COEFFICIENTS: [[[f64; 2]; 6]; PAIRS] = [
     [
@@ -119,9 +122,9 @@ const COEFFICIENTS: [[[f64; 2]; 6]; PAIRS] = [
     ],
 ];
 
-/// The lower tail over the density on the near side of the mean, where the divergence `zeta^2 / 2` is that of the rate
-/// from `a / (a + b)`; `None` where its relative error is not proven to be at most `most`, and so wherever `most` is
-/// below `2^-43`.
+/// The lower tail divided by the density, for a rate on the near side of the mean. `divergence` is `zeta^2 / 2`, the
+/// divergence of the rate from `a / (a + b)`. `None` if the relative error is not proven to be at most `most`, and so
+/// for every `most` below `2^-43`.
 #[inline]
 pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Ball> {
     let one_over_n = 1.0 / (a + b);
@@ -138,10 +141,10 @@ pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<B
     let mills = mills(zeta);
     let coefficients = COEFFICIENTS
         .map(|row| row.iter().rev().fold([0.0; 2], |sum, coefficient| [0, 1].map(|i| sum[i] * w + coefficient[i])));
-    // `moments`: A_(2k+2) without its multiple of A_0, in units of zeta / sigma^2, and A_(2k+1), in units of 1 / sigma.
-    // `sums`: the sums of both, each times its coefficient.
+    // `moments` has A_(2k+2) without its multiple of A_0, in units of zeta / sigma^2, and A_(2k+1), in units of 1 /
+    // sigma. `sums` has the sums of both, each moment times its coefficient.
     let (mut power, mut moments, mut sums) = (1.0, [1.0; 2], coefficients[0]);
-    // That multiple of A_0, and the sum of the multiples, each times its coefficient.
+    // The multiple of A_0 in A_(2k+2), and the sum of these multiples, each times its coefficient.
     let (mut multiple, mut multiples) = (1.0, 1.0);
     for k in 1..PAIRS {
         let steps = [(2 * k + 1) as f64 * per_variance, (2 * k) as f64 * per_variance];
@@ -173,7 +176,7 @@ mod tests {
     /// A polynomial in `w`.
     type Polynomial = Vec<BigRational>;
 
-    /// A power series in `V`, whose odd coefficients are to be multiplied by `g`.
+    /// A power series in `V`. Odd coefficients are stored without their factor `g`.
     type Series = Vec<Polynomial>;
 
     fn add(sum: &mut Polynomial, other: &[BigRational], factor: &BigRational) {
@@ -191,7 +194,7 @@ mod tests {
         product
     }
 
-    /// `c_j d_k V^(j+k)`, where two factors `g` make `1 - 4 w`.
+    /// The coefficient `c_j d_k`. If both are odd, their two factors `g` become `1 - 4 w`.
     fn term(one: (usize, &Polynomial), other: (usize, &Polynomial)) -> Polynomial {
         let product = times(one.1, other.1);
         if one.0 % 2 == 1 && other.0 % 2 == 1 { times(&product, &[of(1.0), of(-4.0)]) } else { product }
@@ -227,8 +230,8 @@ mod tests {
             .collect()
     }
 
-    /// The first terms of `G`: in the equation, the unknown `c_j` is multiplied by `j` on the left and by `1 - 3` on
-    /// the right.
+    /// The first terms of `G`. In the equation, the unknown `c_j` has the factor `j` on the left and `1 - 3` on the
+    /// right.
     fn solution(terms: usize) -> Series {
         let mut series = vec![vec![BigRational::one()]];
         for j in 1..terms {
@@ -238,7 +241,8 @@ mod tests {
         series
     }
 
-    /// A bound on the polynomial's size from 0 to 1/4: the largest of its coefficients in Bernstein's basis.
+    /// A bound on the polynomial's absolute value from 0 to 1/4: the largest absolute value of its coefficients in the
+    /// Bernstein basis.
     fn greatest(polynomial: &[BigRational]) -> BigRational {
         let degree = polynomial.len().saturating_sub(1);
         let choose = |n: usize, k: usize| (0..k).fold(of(1.0), |c, i| c * of((n - i) as f64) / of((i + 1) as f64));
@@ -294,8 +298,8 @@ mod tests {
 
     #[test]
     fn unproven_cases_give_no_result() {
-        // Whatever error is requested, the expansion is not used here: the rates are too far from the mean, or a shape
-        // is too small.
+        // For these arguments the expansion is not used at any requested error: the rate is too far from the mean, or a
+        // shape is too small.
         assert!(near_share(40.0, 1e6, 20.0, f64::MAX).is_some());
         assert!(near_share(40.0, 1e6, 50.0, f64::MAX).is_none());
         assert!(near_share(23.0, 1e6, 0.0, f64::MAX).is_none());
@@ -304,7 +308,7 @@ mod tests {
     proptest! {
         #![proptest_config(cases(256))]
 
-        /// Both methods enclose the same tail, as narrowly as requested.
+        /// The expansion and the fraction enclose the same tail, as narrowly as requested.
         #[test]
         fn the_fraction_agrees(
             a in 3.0f64..40.0, b in 3.0f64..40.0, deviations in 0.0f64..9.0, near in any::<bool>(), digits in 20i32..42

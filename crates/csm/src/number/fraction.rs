@@ -1,8 +1,8 @@
-//! A continued fraction for a tail of the Beta distribution, each step enclosed.
+//! A continued fraction for a tail of the Beta distribution, in which each step is enclosed.
 //!
-//! The lower tail is `I_x(a, b) = x^a (1-x)^b / (a B(a, b)) F` with `F = 2F1(a + b, 1; a + 1; x)`, for which
-//! Gauss found a continued fraction whose `j`-th tail is a ratio of neighbouring hypergeometric functions.
-//! Taking two of these steps at once and scaling the tail before step `2m` by `m / (a + 2m)` gives
+//! The lower tail is `I_x(a, b) = x^a (1-x)^b / (a B(a, b)) F` with `F = 2F1(a + b, 1; a + 1; x)`, for which Gauss
+//! found a continued fraction. The `j`-th tail of that fraction is a ratio of neighbouring hypergeometric functions.
+//! Combining two steps into one, and scaling the tail before step `2m` by `m / (a + 2m)`, yields
 //!
 //! ```text
 //! F   = (a + 1 + w_0 S_1) / (1 + L + w_0 S_1)                        L   = a (1-x) - b x
@@ -11,30 +11,30 @@
 //! ```
 //!
 //! **Enclosure.** `S_m` is `m/(a + 2m) 2F1(n, m + 1; c + 1; x) / 2F1(n, m; c; x)` with `n = a + b + m` and `c = a +
-//! 2m`. Both series have positive terms, and the ratio of the `k`-th ones, `(1 + k/m) / (1 + k/c)`, lies between 1 and
-//! `c/m`. So `m/(a + 2m) <= S_m <= 1`, **always**, and starting from that at some far `m` and going backwards, every
-//! `S_m` is enclosed, and `F` too: there is no truncation to estimate, and none that could be on the wrong side. A step
-//! is a Möbius function, monotone between its poles, so it maps an interval's ends to the ends of the image; `m` only
-//! decides how narrow the enclosure gets, and is doubled until it is narrow enough.
+//! 2m`. Both series have positive terms, and the ratio of their `k`-th terms, `(1 + k/m) / (1 + k/c)`, is between 1 and
+//! `c/m`. So `m/(a + 2m) <= S_m <= 1` is **always** true. Starting from this interval at some large `m` and stepping
+//! backwards, every `S_m` is enclosed, and finally `F`. No truncation has to be estimated. A step is a Möbius function,
+//! which is monotone between its poles, so it maps the ends of an interval to the ends of the image. The start `m` only
+//! determines how narrow the enclosure is, and is doubled until the enclosure is narrow enough.
 //!
-//! **Rounding.** The errors of a step's numerator and denominator are below `16 u` times the sum of the absolute values of
-//! their terms, whatever the signs, and every step's quotient is widened by that.
+//! **Rounding.** The error of a step's numerator is below `16 u` times the sum of the absolute values of its terms, and
+//! so is that of the denominator. Every quotient is widened by these errors.
 //!
-//! **Steps.** Far from the mean, or where a shape is small, sixteen steps suffice; near the mean, it takes about as
-//! many as the square root of the smaller shape. Where that is more than some dozens, an [expansion](super::expansion)
-//! is used instead, so the fraction takes at most a hundred steps or so; the search ends at [`MAX_STEPS`] in any case,
-//! with an enclosure that is just as certain, but wider.
+//! **Steps.** Far from the mean, or if a shape is small, sixteen steps suffice. Near the mean, the number of steps is
+//! about the square root of the smaller shape. If that is more than some dozens, an [expansion](super::expansion) is
+//! used instead, so the fraction takes at most a hundred steps or so. In any case the search ends at [`MAX_STEPS`],
+//! with an enclosure that is as certain, but wider.
 
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;
 
-/// The narrowest sensible request for the ends of an enclosure: `2^-44`.
+/// The smallest relative width of an enclosure that is sensible to request: `2^-44`.
 pub(crate) const NARROW: f64 = 5.684_341_886_080_802e-14;
 
-/// More double steps than any distribution takes.
+/// The maximum number of double steps, more than any distribution takes.
 const MAX_STEPS: u32 = 1 << 14;
 
-/// Two floats with a number between them.
+/// Two floats that enclose a number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Enclosure {
     pub(crate) lower: f64,
@@ -53,17 +53,17 @@ pub(crate) struct Fraction {
     pub(crate) a: f64,
     pub(crate) b: f64,
     pub(crate) x: f64,
-    /// `a (1-x) - b x`: positive on the near side of the mean. Its error is at most `2^-52` of itself plus `2^-102` of
-    /// the smaller expected count.
+    /// `a (1-x) - b x`: positive on the near side of the mean. The error is at most `2^-52` of the value plus `2^-102`
+    /// of the smaller expected count.
     pub(crate) lead: f64,
 }
 
 impl Fraction {
-    /// Encloses `F` so that the relative distance of the ends is at most `width`, or as small as rounding permits:
-    /// until doubling the steps no longer halves the width, or the limit is reached.
+    /// Encloses `F` with a relative width of at most `width`, or of as little as rounding permits. The number of steps
+    /// is doubled until doubling no longer halves the width, or until the limit is reached.
     pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
-        // A term of the series is at most `(n + 1) x` times the previous one. This avoids arithmetic below the normal
-        // floats.
+        // A term of the series is at most `(n + 1) x` times the previous term. If `F` is nearly 1, this bound avoids
+        // arithmetic with subnormal floats.
         let ratio = (self.a + self.b + 1.0) * self.x;
         if ratio < NARROW / 8.0 {
             return Enclosure { lower: 1.0, upper: 1.0 + NARROW / 4.0 };
@@ -81,8 +81,8 @@ impl Fraction {
         found
     }
 
-    /// Near the mean of a distribution with large shapes, the fraction takes about as many steps as that of the
-    /// complementary error function, which it resembles: the fewer standard deviations from the mean, the more steps.
+    /// Near the mean of a distribution with large shapes, the fraction resembles that of the complementary error
+    /// function, and takes about as many steps: the closer to the mean in standard deviations, the more steps.
     fn likely_steps(&self) -> u32 {
         let deviations = self.lead.abs() / (self.a / (self.a + self.b) * self.b).sqrt();
         let near = 1.0 / deviations.max(1e-3);
@@ -95,7 +95,7 @@ impl Fraction {
         let m = f64::from(start);
         let first = Enclosure { lower: m / (self.a + 2.0 * m) * (1.0 - ROUNDING), upper: 1.0 };
         let next = (1..start).rev().fold(first, |next, m| self.step(f64::from(m), next));
-        // `F` from `S_1`. It is at least 1, as all terms of its series are positive.
+        // `F` from `S_1`. `F` is at least 1, because all terms of its series are positive.
         let top = Linear { constant: self.a + 1.0, size: self.a + 1.0, slope: 1.0 };
         let bottom = Linear { constant: 1.0 + self.lead, size: 1.0 + self.lead.abs(), slope: 1.0 };
         let known = Enclosure { lower: 1.0, upper: f64::INFINITY };
@@ -116,7 +116,7 @@ impl Fraction {
     }
 }
 
-/// A linear function: its value at 0, the sum of the absolute values of that value's terms, and its slope.
+/// A linear function: its value at 0, the sum of the absolute values of the terms in that value, and its slope.
 #[derive(Clone, Copy)]
 struct Linear {
     constant: f64,
@@ -133,12 +133,12 @@ impl Linear {
     }
 }
 
-/// Encloses the quotient of two functions of `w s` for all `s` of an enclosure, within the ends that are already known.
+/// Encloses the quotient of two functions of `w s`, for all `s` in an enclosure, within the given ends.
 #[inline(always)]
 fn quotient(top: Linear, bottom: Linear, w: f64, s: Enclosure, known: Enclosure) -> Enclosure {
     let end = |s: f64| {
         let ((value, error), (divisor, divisor_error)) = (top.at(w * s), bottom.at(w * s));
-        // A divisor that may be zero or negative yields no bound.
+        // If the divisor may be zero or negative, the quotient yields no bound.
         let least = divisor - divisor_error;
         (least > 0.0)
             .then(|| [((value - error) / (divisor + divisor_error)).next_down(), ((value + error) / least).next_up()])

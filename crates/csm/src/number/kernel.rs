@@ -1,19 +1,18 @@
-//! `ln(x^a (1-x)^b / B(a, b))`, the basis of all computations about success rates.
+//! The kernel `ln(x^a (1-x)^b / B(a, b))`, the basis of all computations about success rates.
 //!
-//! With `n = a + b`, Stirling's formula for the three Gamma functions in the Beta function gives
+//! With `n = a + b`, Stirling's formula for the three Gamma functions in the Beta function yields
 //!
 //! ```text
 //! a ln(x n / a) + b ln((1-x) n / b) + 1/2 ln(a b / (2 pi n)) + d(n) - d(a) - d(b)
 //! ```
 //!
-//! where `d` is the remainder of that formula ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
-//! have cancelled on paper: the first two terms add up to `-n` times a Kullback-Leibler divergence. As `x n - a` and
-//! `(1-x) n - b` add up to zero, the two terms equal a sum of two [`deviances`](super::deviance). These have the same
-//! sign, so no further cancellation occurs, and the relative error is `33u < 2^-47`.
+//! where `d` is the remainder of the formula ([`stirling`](super::stirling)). The large parts, `n ln n` and so on,
+//! cancel in the formula itself. The first two terms add up to `-n` times a Kullback-Leibler divergence. Because `x n -
+//! a` and `(1-x) n - b` add up to zero, the two terms equal minus the sum of two [`deviances`](super::deviance). Both
+//! deviances have the same sign, so there is no further cancellation, and the relative error is `33u < 2^-47`.
 //!
-//! Robbins' level is the same sum with another half logarithm ([`level`]). Where `x` is near `a / n` the deviances are
-//! next to nothing, and the kernel's factor beside `x^a (1-x)^b` is the Beta function ([`ln_beta`]), of which a
-//! binomial coefficient is a special case ([`choose`]).
+//! Robbins' level is the same sum with a different half logarithm ([`level`]). At `x = a / n` the deviances are zero,
+//! and the sum yields the Beta function ([`ln_beta`]), from which a binomial coefficient follows ([`choose`]).
 
 use std::f64::consts::TAU;
 
@@ -28,12 +27,12 @@ use super::{Ball, Dd};
 pub(crate) struct Rate {
     pub(crate) x: Dd,
     pub(crate) y: Dd,
-    /// Whether `x` is not the larger of the two.
+    /// Whether `x` is at most its complement.
     pub(super) x_is_smaller: bool,
 }
 
 impl Rate {
-    /// The rate `x`, strictly between 0 and 1. A sum of two floats is exact in two floats, and so is `1 - x`.
+    /// The rate `x`, strictly between 0 and 1. `1 - x` is exact as a sum of two floats.
     pub(crate) fn new(x: f64) -> Self {
         let (hi, lo) = two_sum(1.0, -x);
         Rate { x: x.into(), y: Dd { hi, lo }, x_is_smaller: x <= 0.5 }
@@ -50,12 +49,12 @@ impl Rate {
     }
 }
 
-/// `ln(x^a (1-x)^b / B(a, b))`, and its parts that are needed alone.
+/// The kernel, and those of its parts that are also needed alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel {
     pub(crate) ln: Ball,
-    /// `a (1-x) - b x = a - x (a + b)`: positive on the near side of the mean. Its error is at most `2^-52` of itself
-    /// plus `2^-102` of the smaller expected count.
+    /// `a (1-x) - b x = a - x (a + b)`: positive on the near side of the mean. The error is at most `2^-52` of the
+    /// value plus `2^-102` of the smaller expected count.
     pub(crate) lead: f64,
     /// `a ln(a / (x n)) + b ln(b / ((1-x) n))`: `n` times the Kullback-Leibler divergence of `x` from `a / n`. The
     /// relative error is less than `33u`.
@@ -67,13 +66,14 @@ pub(crate) struct Kernel {
 pub(crate) fn kernel(a: f64, b: f64, rate: &Rate) -> Kernel {
     let Deviances { minus, lead } = minus_deviances(a, b, rate);
     let ln = minus + half_ln(a * b / (TAU * (a + b))) + corrections(a, b);
-    // A zero may come with either sign.
+    // `max` turns a negative zero into a positive one.
     Kernel { ln, lead, divergence: (-minus.mid.hi).max(0.0) }
 }
 
 /// `ln B(a, b)`, for shapes between `2^-40` and `2^53`.
 pub(crate) fn ln_beta(a: f64, b: f64) -> Ball {
-    // The computation begins with the smaller shape, so that exchanging the shapes changes no bit.
+    // The computation starts from the smaller shape, so that the result is bitwise the same if the shapes are
+    // exchanged.
     let rate = if a <= b { Rate::new(a / (a + b)) } else { Rate::complement_of(b / (a + b)) };
     ln(rate.x.into()) * a + ln(rate.y.into()) * b - kernel(a, b, &rate).ln
 }
@@ -100,11 +100,12 @@ pub(crate) fn level(s: f64, f: f64, rate: &Rate) -> Ball {
 /// `d(n) - d(a) - d(b)` for `n = a + b`.
 #[inline(always)]
 fn corrections(a: f64, b: f64) -> Ball {
-    // The order of the operations is such that exchanging `a` and `b` changes no bit.
+    // In this order of operations, the result is bitwise the same if `a` and `b` are exchanged.
     correction(Dd::sum(a, b)) - (correction(a.into()) + correction(b.into()))
 }
 
-/// Half the logarithm of a number that results from at most eight roundings: each moves the result by up to `2^-54`.
+/// Half the logarithm of a number that results from at most eight roundings. Each rounding changes the result by up to
+/// `2^-54`.
 #[inline(always)]
 fn half_ln(x: f64) -> Ball {
     ln(x.into()).scale(0.5).widen(2.0 * f64::EPSILON)

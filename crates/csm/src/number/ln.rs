@@ -1,22 +1,22 @@
 //! The natural logarithm.
 //!
-//! A number is `2^e m` with `m` between about `sqrt(1/2)` and `sqrt(2)`. A table gives an `r` near `1/m` whose
-//! logarithm is known, so that `z = r m - 1` is small, `|z| < 1/361`, and
+//! A number is `2^e m` with `m` between about `sqrt(1/2)` and `sqrt(2)`. A table has a number `r` near `1/m` and its
+//! logarithm. So `z = r m - 1` is small, `|z| < 1/361`, and
 //!
 //! ```text
 //! ln(2^e m) = e ln 2 - ln r + ln(1 + z),   ln(1 + z) = z - z^2/2 + z^3/3 - z^4/4 + ... + z^9/9 - z^10/10 + ...
 //! ```
 //!
-//! (the shape of P. T. P. Tang's table-driven logarithm). The first two terms are computed in double-double, the
-//! others in plain floats. The compiler computes the table.
+//! (in the manner of P. T. P. Tang's table-driven logarithm). The first two terms of the series are computed in
+//! double-double, the others in plain floats. The compiler computes the table.
 //!
-//! **Error.** `z` is exact where `r = 1`; elsewhere it is off by at most `2^-104`, as `r m_hi` is exact in two floats,
-//! subtracting one from the first of them is exact, and the two smaller parts are below `2^-52`. With `u = 2^-53`: the
-//! terms from the third to the tenth, in floats, are off by at most `6 u |z|^3 / 3`, less than `2^-68.9 |z|`; the
-//! truncation is less than `|z|^11 / 10`, less than `2^-87 |z|`; the double-double parts are off by less than `2^-98
-//! |z|`. Together that is less than [`SERIES_ERROR`] times `|z|`, a **relative** error, since near one nothing else is
-//! added. The table, `e ln 2` and their sums are off by less than `2^-93.6 |e| + 2^-98 |ln r|`; where `r` is not one,
-//! `|ln r| > 2^-8.1`, so that [`TABLE_ERROR`] covers `z` as well.
+//! **Error**, with `u = 2^-53`. `z` is exact if `r = 1`. Otherwise its error is at most `2^-104`: `r m_hi` is exact as
+//! two floats, subtracting one from the first is exact, and the two smaller parts are below `2^-52`. The error of the
+//! terms from the third to the tenth, in floats, is at most `6 u |z|^3 / 3 < 2^-68.9 |z|`. The truncation is less than
+//! `|z|^11 / 10 < 2^-87 |z|`, and the error of the double-double parts is less than `2^-98 |z|`. The sum of these
+//! errors is less than [`SERIES_ERROR`] times `|z|`. It is a **relative** error, because near one nothing else is added
+//! to the series. The error of the table, of `e ln 2` and of their sums is less than `2^-93.6 |e| + 2^-98 |ln r|`. If
+//! `r` is not one, `|ln r| > 2^-8.1`, so [`TABLE_ERROR`] covers the error of `z` as well.
 
 use super::exact::{fast_two_sum, power_of_two, split_exponent, two_prod, two_sum};
 use super::{Ball, Dd};
@@ -27,13 +27,13 @@ const SERIES_ERROR: f64 = 3.388_131_789_017_201_4e-21;
 /// `2^-93`.
 const TABLE_ERROR: f64 = 1.009_741_958_682_895_2e-28;
 
-/// Significands from here on are halved: `362.5 / 256`.
+/// `362.5 / 256`. Larger significands are halved.
 const MAX_SIGNIFICAND: f64 = 1.416_015_625;
 
-/// `ln 2` to 41 bits, so that a product with an exponent is exact.
+/// `ln 2` to 41 bits, so that its product with an exponent is exact.
 pub(super) const LN_2_HIGH: f64 = 0.693147180559663;
 
-/// `ln 2 - LN_2_HIGH`, to 53 more bits.
+/// `ln 2 - LN_2_HIGH`, to a further 53 bits.
 pub(super) const LN_2_LOW: f64 = 2.8235290563031577e-13;
 
 /// The first row of the table belongs to the numbers nearest to `FIRST / 256`.
@@ -55,9 +55,9 @@ static TABLE: [(f64, Dd); ROWS] = {
 
 /// The float `r` nearest to `256 / i`, and `-ln r = ln(i / 256) - ln(r i / 256)`.
 ///
-/// With `t = (i - 256) / (i + 256)`, `ln(i / 256) = 2 (t + t^3/3 + t^5/5 + ...)`. As `t^2 < 2^-5`, the terms beyond
-/// `t^45` are below `2^-119` of the sum, and double-double arithmetic is off by less than `2^-98` of it. `r i / 256` is
-/// 1 but for a rounding, so its logarithm needs two terms.
+/// With `t = (i - 256) / (i + 256)`, `ln(i / 256) = 2 (t + t^3/3 + t^5/5 + ...)`. Because `t^2 < 2^-5`, the terms
+/// beyond `t^45` are below `2^-119` of the sum. The error of the double-double arithmetic is less than `2^-98` of the
+/// sum. `r i / 256` differs from 1 by a rounding error only, so its logarithm needs two terms.
 const fn reciprocal(i: f64) -> (f64, Dd) {
     let r = 256.0 / i;
     let (product, low) = two_prod(r, i);
@@ -90,7 +90,7 @@ pub(crate) fn ln(x: Ball) -> Ball {
     if x.radius == 0.0 {
         return ln;
     }
-    // The logarithm's slope is 1/x, steepest at the ball's lower end.
+    // The slope of the logarithm is 1/x, which is steepest at the lower end of the ball.
     debug_assert!(x.radius <= 0.5 * x.mid.hi, "the logarithm of a ball that reaches zero: {x:?}");
     ln.widen(x.radius / (x.mid.hi - x.radius) * 1.001)
 }
@@ -101,7 +101,7 @@ pub(crate) fn ln_1p(x: Ball) -> Ball {
         return ln(x + 1.0);
     }
     let rounding = x.mid.hi.abs() * SERIES_ERROR + Dd::UNDERFLOW;
-    // The slope is 1/(1 + x), and the whole ball lies above -1/2.
+    // The slope is 1/(1 + x), and the whole ball is above -1/2.
     debug_assert!(x.radius < 0.25);
     Ball::from(series(x.mid)).widen(rounding + x.radius / (0.998 - x.radius))
 }
@@ -117,7 +117,7 @@ struct Reduced {
 fn reduce(x: Dd) -> Reduced {
     let (m, exponent) = split_exponent(x.hi);
     let (m, exponent) = if m > MAX_SIGNIFICAND { (0.5 * m, exponent + 1) } else { (m, exponent) };
-    // Adding 1.5 * 2^52 rounds to an integer, which is then in the lowest bits.
+    // Adding 1.5 * 2^52 rounds to an integer, which then occupies the lowest bits.
     let index = (m * 256.0 + 6_755_399_441_055_744.0).to_bits() as u32 as usize;
     let (reciprocal, table) = TABLE[index - FIRST];
     let (high, low) = two_prod(m, reciprocal);
@@ -125,7 +125,7 @@ fn reduce(x: Dd) -> Reduced {
     Reduced { exponent, table, z: Dd { hi, lo } }
 }
 
-/// `x / 2^e`, where that is below 1. The loss by underflow is below `2^-1074`.
+/// `x / 2^e`, for a result below 1. The loss by underflow is below `2^-1074`.
 #[inline(always)]
 fn scale_down(x: f64, e: i32) -> f64 {
     if (-1000..=1000).contains(&e) {
@@ -163,7 +163,7 @@ mod tests {
     use crate::exactly::ln as exactly;
     use crate::exactly::rational::{of, power};
 
-    /// Fails unless the ball covers the logarithm of the rational and is at most `radius` wide.
+    /// Asserts that the ball covers the logarithm of the rational and has at most the given radius.
     fn check(ball: Ball, truth: &BigRational, radius: f64) {
         let (least, greatest) = exactly::ln(truth.numer(), truth.denom());
         let mid = of(ball.mid.hi) + of(ball.mid.lo);

@@ -1,4 +1,4 @@
-//! Mills' ratio: the upper tail of a normal distribution over its density.
+//! Mills' ratio: the upper tail of a normal distribution divided by its density.
 //!
 //! ```text
 //! M(z) = e^(z^2/2) times the integral of e^(-v^2/2) from z on
@@ -7,21 +7,21 @@
 //! With `r = 6 / (z + 6)`, which goes from 1 to 0 as `z` goes from 0 to infinity, `M` is approximately `r P(t)` for a
 //! polynomial `P` in `t = 2 r - 1`.
 //!
-//! **Error.** `M` is the solution of `M' = z M - 1` that stays bounded. An approximation `A` leaves a residual
-//! `R = A' - z A + 1`; so the difference `E = A - M` satisfies `E' = z E + R`, and, since it stays bounded, is
+//! **Error.** `M` is the bounded solution of `M' = z M - 1`. An approximation `A` leaves a residual `R = A' - z A + 1`,
+//! so the difference `E = A - M` satisfies `E' = z E + R`. Because `E` is bounded, too,
 //!
 //! ```text
 //! E(z) = -e^(z^2/2) times the integral of e^(-v^2/2) R(v) from z on,   |E(z)| <= M(z) sup |R|
 //! ```
 //!
-//! The greatest residual is thus a bound on the **relative** error, for all `z` at once. As `z` and `r'` are rational
-//! in `r`, the residual is a polynomial in `t`, whose coefficients follow exactly from those of `P`, and the sum of
-//! their sizes in the basis of Chebyshev's polynomials bounds it: that is less than `2^-50`, and a test computes it.
+//! So the greatest residual is a bound on the **relative** error, for all `z`. `z` and `r'` are rational in `r`, so the
+//! residual is a polynomial in `t`, whose coefficients follow exactly from those of `P`. The sum of the absolute values
+//! of its coefficients in the Chebyshev basis bounds the residual. A test computes that this sum is less than `2^-50`.
 //!
-//! **Rounding**, with `u = 2^-53`. In Horner's form the term with `t^k` is off by at most `(2k + 2) u` of itself, which
-//! for `z <= 10` adds up to `6u` of the sum. `t` is off by `4u` of `r / 2`, which moves the sum by up to `8u` of
-//! itself. The rest is three roundings. Together that is less than `20u`. For larger `z`, where `P` falls to a sixth,
-//! it is less than `52u`.
+//! **Rounding**, with `u = 2^-53`. In Horner's form the relative error of the term with `t^k` is at most `(2k + 2) u`,
+//! which for `z <= 10` adds up to `6u` of the sum. The error of `t` is `4u` of `r / 2`, which changes the sum by up to
+//! `8u` of its value. Three further roundings follow. The total is less than `20u`. For larger `z`, where `P` falls to
+//! a sixth, the total is less than `52u`.
 
 /// `P`, from the constant on.
 #[rustfmt::skip]
@@ -34,7 +34,7 @@ const COEFFICIENTS: [f64; 24] = [
     1.1813290669490401e-09, -1.949515264835733e-09, -1.5062016437827911e-10, 1.4218224327761983e-10,
 ];
 
-/// `M(z)` for `z >= 0`, off by less than `2^-47` of itself, and less than `2^-48` up to 10.
+/// `M(z)` for `z >= 0`. The relative error is less than `2^-47`, and less than `2^-48` for `z <= 10`.
 #[inline(always)]
 pub(super) fn mills(z: f64) -> f64 {
     let r = 6.0 / (z + 6.0);
@@ -67,7 +67,8 @@ mod tests {
         (0..one.len().max(other.len())).map(|k| at(one, k) + at(other, k)).collect()
     }
 
-    /// The sum of the sizes of the coefficients in Chebyshev's basis: a bound on the polynomial on `[-1, 1]`.
+    /// The sum of the absolute values of the coefficients in the Chebyshev basis: a bound on the polynomial on `[-1,
+    /// 1]`.
     fn size(polynomial: &[BigRational]) -> BigRational {
         let half = of(0.5);
         let mut found = vec![BigRational::zero(); polynomial.len() + 1];
@@ -110,7 +111,8 @@ mod tests {
         }
     }
 
-    /// `1/(z + 1/(z + 2/(z + 3/(z + ...))))`, Laplace's continued fraction, whose convergents lie on either side.
+    /// Laplace's continued fraction `1/(z + 1/(z + 2/(z + 3/(z + ...))))`, whose successive convergents enclose the
+    /// ratio.
     #[test]
     fn continued_fractions_enclose_it() {
         for step in 8..200 {

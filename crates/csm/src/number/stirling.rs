@@ -4,24 +4,24 @@
 //! ln Gamma(z) = (z - 1/2) ln z - z + ln(2 pi)/2 + d(z),   d(z) = 1/(12 z) - 1/(360 z^3) + 1/(1260 z^5) - ...
 //! ```
 //!
-//! For `z > 0` that series is enveloping: the truth lies between any two successive partial sums (Whittaker and Watson
-//! 12.33), which is Robbins' inequality with more terms. From `z = 16` on, the terms after the fifth add up to less
-//! than `1.1e-16`. For smaller `z`, the recurrence `Gamma(z + 1) = z Gamma(z)` moves `z` up; eighths, which most shapes
-//! are, are computed once.
+//! For `z > 0` this series is enveloping: the true value is between any two successive partial sums (Whittaker and
+//! Watson 12.33), which generalises Robbins' inequality. For `z >= 16`, the truncation after the fifth term is less
+//! than `1.1e-16`. For smaller `z`, the recurrence `Gamma(z + 1) = z Gamma(z)` increases `z` first. Most shapes are
+//! multiples of 1/8, whose values are computed once.
 
 use std::sync::LazyLock;
 
 use super::ln::ln;
 use super::{Ball, Dd};
 
-/// From here on the series is used directly.
+/// The smallest `z` for which the series is used directly.
 const LARGE: f64 = 16.0;
 
 /// `d(1/8)`, `d(2/8)`, ..., `d(127/8)`.
 static EIGHTHS: LazyLock<[Ball; 127]> =
     LazyLock::new(|| std::array::from_fn(|i| small(Ball::from((i + 1) as f64 * 0.125))));
 
-/// `d(z)` for `z > 0`. `z` is above `2^-40`.
+/// `d(z)`, for `z` above `2^-40`.
 #[inline(always)]
 pub(crate) fn correction(z: Dd) -> Ball {
     if z.hi >= LARGE { large(z.hi) } else { below_large(z) }
@@ -34,8 +34,8 @@ fn below_large(z: Dd) -> Ball {
     if is_eighth { EIGHTHS[eighths as usize - 1] } else { small(z.into()) }
 }
 
-/// The series, in floats. The truncation is less than `691/360360 / z^11`, at most `1.1e-16`; rounding, and the use of
-/// `z.hi` in place of `z`, move the sum by less than `8u = 2^-50` of itself.
+/// The series, in floats. The truncation is less than `691/360360 / z^11`, which is at most `1.1e-16`. Rounding and the
+/// use of `z.hi` instead of `z` cause a relative error of less than `8u = 2^-50`.
 #[inline]
 fn large(z: f64) -> Ball {
     let reciprocal = 1.0 / z;

@@ -1,11 +1,11 @@
 //! The sum of many floats, rounded once: the same in every order.
 //!
-//! J. R. Shewchuk's expansions ("Adaptive precision floating-point arithmetic", 1997): the sum so far is kept exactly,
-//! as a few floats, each of which is below the last place of the next.
+//! J. R. Shewchuk's expansions ("Adaptive precision floating-point arithmetic", 1997): the sum so far is stored
+//! exactly, as a few floats. Each of them is below the last place of the next.
 
 use super::exact::two_sum;
 
-/// The float nearest to the exact sum, ties to even; infinite or not a number if a sum on the way is not finite.
+/// The float nearest to the exact sum, ties to even. Infinite or not a number if a partial sum is not finite.
 pub(crate) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut parts: Vec<f64> = Vec::with_capacity(8);
     for value in values {
@@ -28,7 +28,7 @@ pub(crate) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     round(&parts)
 }
 
-/// The nearest float to an expansion, its largest part last.
+/// The float nearest to an expansion, whose largest part is last.
 fn round(parts: &[f64]) -> f64 {
     let mut rest = parts.iter().rev().copied();
     let mut high = rest.next().unwrap_or(0.0);
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::exactly::rational::of;
 
-    /// Whether no float is nearer, and the float is the even one if another is equally near.
+    /// Whether `found` is the nearest float, and the even one if two floats are equally near.
     fn is_nearest(found: f64, truth: &BigRational) -> bool {
         let distance = |x: f64| {
             let off = of(x) - truth;

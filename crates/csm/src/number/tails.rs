@@ -7,11 +7,11 @@ use super::fraction::{Fraction, NARROW};
 use super::kernel::{Kernel, Rate, kernel};
 use super::ln::{ln, ln_1p};
 
-/// `2^-42`: the relative precision of a level's smaller tail. Twice that is less than half of the `10^-12` by which a
-/// level may exceed the truth.
+/// `2^-42`: the relative precision of the smaller tail in a level. A level may exceed the true one by `10^-12`, and
+/// twice this precision is less than half of that.
 const DIGITS: f64 = 2.273_736_754_432_320_6e-13;
 
-/// `ln I_x(a, b)`, `ln(1 - I_x(a, b))`, and their slopes.
+/// The logarithms of both tails, and their slopes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tails {
     /// `ln I_x(a, b)`: the probability of a value below `x`.
@@ -24,7 +24,7 @@ pub(crate) struct Tails {
     pub(crate) lead: f64,
 }
 
-/// Both tails at `rate`, for shapes between `2^-30` and `2^53`.
+/// Computes both tails at `rate`, for shapes between `2^-30` and `2^53`.
 pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
     let kernel = kernel(a, b, rate);
     let Kernel { ln: density, lead, .. } = kernel;
@@ -36,23 +36,23 @@ pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
     Tails { lower, upper, density, lead }
 }
 
-/// The logarithm of the hazard, which is the [density](Tails::density) divided by the upper tail. The computation is
-/// quick, and its error is about `2^-42` times the smaller tail.
+/// The logarithm of the hazard, which is the [density](Tails::density) divided by the upper tail. The error is about
+/// `2^-42` times the smaller tail, which permits a quick computation.
 pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate) -> Ball {
     let kernel = kernel(a, b, rate);
     if !is_lower_nearer(a, b, rate, kernel.lead) {
         return -ln(upper_share(a, b, rate, &kernel, DIGITS));
     }
-    // The lower tail is at most the density divided by the lead, since the slope of its logarithm only grows towards
-    // lower rates. If that bound is small, a few digits of the tail suffice.
+    // The lower tail is at most the density divided by the lead, because the slope of the tail's logarithm only grows
+    // towards lower rates. If this bound is small, a few digits of the tail suffice.
     let density = exp(kernel.ln);
     let width = DIGITS * (kernel.lead / density.upper()).max(1.0);
     kernel.ln - ln_1p(-(density * lower_share(a, b, rate, &kernel, width)))
 }
 
-/// Whether the fraction gives the lower tail more quickly than the upper one. It does below the mean. But near an end
-/// of the distribution whose shape is below 1, the fraction of that end's tail is a power series, and that fraction is
-/// the quicker one.
+/// Whether the fraction computes the lower tail more quickly than the upper tail. Below the mean it does, and above the
+/// mean it does not, with an exception: near an end whose shape is below 1, the fraction for the tail at that end is a
+/// power series, and quicker.
 fn is_lower_nearer(a: f64, b: f64, rate: &Rate, lead: f64) -> bool {
     let n = a + b;
     if n < 2.0 {
@@ -65,12 +65,12 @@ fn is_lower_nearer(a: f64, b: f64, rate: &Rate, lead: f64) -> bool {
     lead >= 0.0
 }
 
-/// `1 - I_x(a, b)` divided by `e^`[`density`](Tails::density); like [`lower_share`].
+/// `1 - I_x(a, b)` divided by `e^`[`density`](Tails::density), with the error of [`lower_share`].
 fn upper_share(a: f64, b: f64, rate: &Rate, kernel: &Kernel, width: f64) -> Ball {
     lower_share(b, a, &rate.swap(), &Kernel { lead: -kernel.lead, ..*kernel }, width)
 }
 
-/// `I_x(a, b)` divided by `e^`[`density`](Tails::density), for `x` on the side where this is not the larger tail. The
+/// `I_x(a, b)` divided by `e^`[`density`](Tails::density), for a rate at which [`is_lower_nearer`] is true. The
 /// relative error is about `width`, or [`DIGITS`] if the distribution is nearly normal.
 fn lower_share(a: f64, b: f64, rate: &Rate, kernel: &Kernel, width: f64) -> Ball {
     expansion::near_share(a, b, kernel.divergence, width.max(DIGITS)).unwrap_or_else(|| {
@@ -163,7 +163,7 @@ mod tests {
             prop_assert!(overlap(exp(here.lower) + exp(here.upper), Ball::from(1.0)), "{:?}", here);
         }
 
-        /// All shapes, and rates from the far side of the mean to thirty deviations off, on either side.
+        /// Shapes of all sizes, and rates up to thirty standard deviations from the mean, on both sides.
         #[test]
         fn the_nearer_tail_is_always_known_narrowly(
             a in -30.0f64..53.0, b in -30.0f64..53.0, deviations in -30.0f64..30.0, near in any::<bool>()
@@ -180,7 +180,7 @@ mod tests {
             prop_assert!(share.radius <= 40.0 * NARROW * share.mid.hi, "{:?} at {:?}", share, rate);
         }
 
-        /// Either tail's fraction, where both converge, gives the same distribution.
+        /// Where the fractions of both tails converge, they agree.
         #[test]
         fn both_fractions_agree(a in 0.5f64..300.0, b in 0.5f64..300.0, at in 0.2f64..0.8) {
             let rate = Rate::new((a / (a + b) + (at - 0.5) * 0.1).clamp(1e-3, 0.999));

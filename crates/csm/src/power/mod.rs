@@ -1,8 +1,8 @@
 //! Power: the probability and the time of a decision, before any data.
 //!
-//! For a given true rate, the probability of every state of a test is computed trial by trial, and the probability of
-//! the states that cross a boundary is added to that of a verdict. That is exact, up to rounding in the fifteenth
-//! digit: no simulation, no seed.
+//! For a given true rate, the probability of every state of a test is computed trial by trial. The probability of the
+//! states that cross a boundary is added to that of the verdict. The result is exact up to rounding in the fifteenth
+//! digit, without simulation.
 
 mod walk;
 
@@ -12,10 +12,10 @@ use crate::driver::Tests;
 use crate::process::{Test, Threshold};
 use crate::{Error, Setup, Verdict};
 
-/// The maximum number of trials to look ahead.
+/// The maximum number of trials that are computed.
 const MAX_LIMIT: u64 = 1_000_000;
 
-/// The expected behaviour of a set-up at a known rate, by [`Setup::power`].
+/// The expected behaviour of a set-up at a known rate: the result of [`Setup::power`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Power {
@@ -27,15 +27,15 @@ pub struct Power {
     pub undecided: f64,
     /// The mean number of trials, up to the limit.
     pub mean_trials: f64,
-    /// The number of trials after which half of all runs are decided; `None` if fewer are decided at the limit.
+    /// The number of trials after which half of all runs are decided; `None` if the limit comes first.
     pub median_trials: Option<u64>,
-    /// The number of trials after which nine runs in ten are decided.
+    /// The number of trials after which 90 % of all runs are decided; `None` if the limit comes first.
     pub p90_trials: Option<u64>,
 }
 
 impl Setup {
-    /// The behaviour if the true success rate is `rate`, within `limit` trials (and the set-up's own limit): exact, not
-    /// simulated.
+    /// The behaviour at a true success rate of `rate`, within `limit` trials and the set-up's own limit. It is computed
+    /// exactly, without simulation.
     ///
     /// # Errors
     /// The errors of [`Driver::new`](crate::Driver::new); a rate outside `[0, 1]`; a limit of zero, or of more than a
@@ -58,10 +58,11 @@ impl Setup {
 }
 
 impl Test {
-    /// Like [`Setup::power`]; "holds" means that the test proves [`Above`](crate::Direction::Above).
+    /// Like [`Setup::power`], for the test alone: "holds" means that the test proves
+    /// [`Above`](crate::Direction::Above).
     ///
     /// # Errors
-    /// As [`Setup::power`].
+    /// Those of [`Setup::power`].
     pub fn power(&self, rate: f64, limit: u64) -> Result<Power, Error> {
         walk(&Tests { floor: Some(self.clone()), ceiling: None, interval: Vec::new() }, rate, limit)
     }

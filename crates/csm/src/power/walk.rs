@@ -4,7 +4,7 @@ use crate::driver::Tests;
 use crate::process::Boundary;
 use crate::{Direction, Verdict};
 
-/// The probability below which a state at the edge is merged into its neighbour.
+/// A state at an end of the distribution is merged into its neighbour if its probability is below this.
 const NEGLIGIBLE: f64 = 1e-40;
 
 /// The distribution of all runs of a claim's tests.
@@ -14,7 +14,7 @@ pub(super) struct Walk<'a> {
     trials: u64,
     floor: Option<Boundary<'a>>,
     ceiling: Option<Boundary<'a>>,
-    /// The undecided runs, by the directions that their tests have proven; see [`index`].
+    /// The undecided runs, by the directions that the tests have proven; see [`index`].
     layers: [Layer; 4],
     holds: f64,
     fails: f64,
@@ -27,8 +27,8 @@ struct Layer {
     mass: Vec<f64>,
 }
 
-/// Bit 0 if the floor is passed, bit 1 if the ceiling is. Only these sides of a claim's thresholds can be proven
-/// without a verdict.
+/// Bit 0 is set if the rate is proven to be above the floor, and bit 1 if it is proven to be below the ceiling. The
+/// opposite directions always lead to a verdict.
 fn index(floor: Option<Direction>, ceiling: Option<Direction>) -> usize {
     usize::from(floor.is_some()) | usize::from(ceiling.is_some()) << 1
 }
@@ -52,7 +52,7 @@ impl<'a> Walk<'a> {
 
     /// The probability of no verdict.
     pub(super) fn undecided(&self) -> f64 {
-        // An empty sum is -0.
+        // Adding 0 turns the -0 of an empty sum into 0.
         self.layers.iter().flat_map(|layer| &layer.mass).sum::<f64>() + 0.0
     }
 
@@ -70,10 +70,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds, at their new places, those runs of a layer that have just proven a direction.
+    /// Moves those runs of a layer that have just proven a direction to another layer or to a verdict.
     fn settle(&mut self, from: usize) {
         let mut layer = std::mem::take(&mut self.layers[from]);
-        // Boundaries are thresholds on the number of successes, so runs leave at the two ends.
+        // Boundaries are thresholds on the number of successes, so runs leave the layer only at its two ends.
         while let Some(&mass) = layer.mass.first() {
             if !self.book(from, layer.first, mass) {
                 break;
@@ -90,7 +90,8 @@ impl<'a> Walk<'a> {
         self.layers[from] = layer;
     }
 
-    /// Adds the runs at this state to their new place if they leave their layer, and returns whether they do.
+    /// If the runs in this state leave their layer, adds them to another layer or to a verdict. Returns whether they
+    /// leave.
     fn book(&mut self, from: usize, successes: u64, mass: f64) -> bool {
         let proven = |boundary: &Option<Boundary<'_>>, already: Option<Direction>| {
             let boundary = boundary.as_ref()?;
@@ -121,7 +122,7 @@ impl Layer {
             before = here;
         }
         self.mass.push(before * rate);
-        // The ends of a long walk have hardly any probability, but would make it slow.
+        // The ends of a long walk have hardly any probability, but would slow the walk down.
         let dust = self.mass.iter().take_while(|&&mass| mass < NEGLIGIBLE).count();
         if dust > 0 && dust < self.mass.len() {
             let lost: f64 = self.mass.drain(..dust).sum();

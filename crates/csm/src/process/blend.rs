@@ -1,4 +1,4 @@
-//! A blend: half of the stake is on one process, half on another.
+//! A blend: half of the stake is on each of two processes.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::ln_1p;
 
-/// The average of two e-processes of the same threshold and direction, which is an e-process, too.
+/// The average of two e-processes for the same threshold and direction. It is an e-process, too.
 ///
-/// Its level exceeds that of the better process by at most `ln 2`, and by less if both have evidence.
+/// Its level exceeds the lower of the two levels by at most `ln 2`, and by less if both processes have evidence.
 #[derive(Debug, Clone)]
 pub(crate) struct Blend {
     first: Arc<dyn EProcess>,
@@ -34,14 +34,14 @@ impl EProcess for Blend {
     fn level(&self, trials: u64, successes: u64) -> f64 {
         let (first, second) = (self.first.level(trials, successes), self.second.level(trials, successes));
         let (low, high) = (first.min(second), first.max(second));
-        // -ln((e^-low + e^-high) / 2) = low + ln 2 - ln(1 + e^(low - high)); leaving out the last term is on the safe
-        // side.
+        // -ln((e^-low + e^-high) / 2) = low + ln 2 - ln(1 + e^(low - high)). Without the last term the level is higher,
+        // which is safe.
         let help = if high - low < 40.0 { ln_1p(exp(Ball::from(low) + -high)) } else { Ball::ZERO };
         if low.is_finite() { (Ball::LN_2 - help + low).upper() } else { low }
     }
 
     fn level_at_least(&self, trials: u64, successes: u64) -> f64 {
-        // The average is at most the larger of the two.
+        // The average is at most the larger evidence, so its level is at least the lower level.
         self.first.level_at_least(trials, successes).min(self.second.level_at_least(trials, successes))
     }
 }

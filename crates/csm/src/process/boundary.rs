@@ -3,23 +3,23 @@
 use super::Test;
 use crate::Direction;
 
-/// For each number of trials, the numbers of successes that stop a test.
+/// The numbers of successes at which a test stops, for an increasing number of trials.
 ///
-/// One more trial moves either boundary by at most one: near the boundary of "above", a failure never helps, and a
-/// count that stops still stops after one more trial with one more success. (For "below", exchange the two.) So each
+/// A further trial moves either boundary by at most one. Near the boundary of "above", a failure never helps, and if a
+/// count stops the test, so does the count after a further success. For "below", exchange success and failure. So each
 /// step costs two or three levels.
 #[derive(Debug)]
 pub(crate) struct Boundary<'a> {
     test: &'a Test,
     trials: u64,
-    /// The smallest number of successes that proves "above"; more than the trials if none does.
+    /// The smallest number of successes that proves "above"; more than the number of trials if none does.
     above: u64,
-    /// The count of numbers of successes, from zero on, that prove "below".
+    /// Any smaller number of successes than this one proves "below".
     below: u64,
 }
 
 impl<'a> Boundary<'a> {
-    /// The boundary after no trials.
+    /// The boundary before the first trial.
     pub(crate) fn new(test: &'a Test) -> Self {
         Boundary { test, trials: 0, above: 1, below: 0 }
     }

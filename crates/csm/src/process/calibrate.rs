@@ -1,24 +1,24 @@
-//! Calibration: the evidence that the two directions of a test need for their common error.
+//! Calibration: how much evidence each direction of a test needs, so that the two directions together keep the error.
 //!
-//! Two [mixtures](TailMixture), one for each side, may together stop with a probability of at most `eps` at the
-//! threshold itself. By Ville's inequality that is so if each stops at `1/(share eps)` and the shares add up to one.
-//! But evidence moves in jumps: the rarer outcome multiplies it by a large factor, so a mixture jumps past its limit
-//! instead of reaching it exactly, and stops less often than it might. [`calibrate`] computes how often the two
-//! mixtures stop, and raises both shares by the factor that uses up `eps`.
+//! At the threshold itself, two [mixtures](TailMixture), one for each side, may together stop with a probability of at
+//! most `eps`. By Ville's inequality they do so if each stops at `1/(share eps)` and the shares add up to one. But
+//! evidence moves in jumps, because the rarer outcome multiplies it by a large factor. So a mixture jumps past its
+//! limit instead of reaching it exactly, and stops with a probability below its share. [`calibrate`] computes the
+//! probability that the two mixtures stop, and raises both shares by a common factor until `eps` is used up.
 //!
-//! The narrow side (at a threshold of 0.98, the side above) has up to twice the share of the wide one, as the evidence
-//! of the wide side jumps farther.
+//! The narrow side (at a threshold of 0.98, the side above) gets up to twice the share of the wide side, whose evidence
+//! jumps further.
 //!
-//! **The computation.** `P` is the law of the trials at the threshold, `Q` their law when the rate is drawn uniformly
-//! from (0, 1) first. Under `Q`, after `s` of `n` trials the next one is a success with probability `(s + 1)/(n + 2)`
-//! (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability of stopping at a state is its
-//! `Q`-probability, by dynamic programming, times `e^r`; relative to `eps`, it neither underflows nor overflows. After
-//! the last trial that is computed, Ville's inequality bounds the contribution of each remaining state: `eps` times the
-//! evidence there.
+//! **The computation.** Let `P` be the distribution of the trials at the threshold, and `Q` their distribution if the
+//! rate is first drawn uniformly from (0, 1). Under `Q`, after `s` successes in `n` trials, the next trial is a success
+//! with probability `(s + 1)/(n + 2)` (Laplace), and `P = Q e^r` with Robbins' level `r`. So the probability of
+//! stopping at a state is the `Q`-probability of the state, which dynamic programming computes, times `e^r`. Relative
+//! to `eps`, this neither underflows nor overflows. After the last computed trial, Ville's inequality bounds the
+//! probability of stopping from each remaining state by `eps` times the evidence there.
 //!
-//! **Rounding.** A state's `Q`-probability is a sum of products of positive numbers, with at most three roundings a
-//! trial: a relative error below `3 MAX_TRIALS 2^-53`, which is less than `1e-11`; [`ROUNDING`] covers that and the
-//! final sums. Everything else is a bound on the safe side.
+//! **Rounding.** The `Q`-probability of a state is a sum of products of positive numbers, with at most three roundings
+//! per trial. So its relative error is below `3 MAX_TRIALS 2^-53`, which is less than `1e-11`. [`ROUNDING`] covers this
+//! error and that of the final sums. All other quantities are bounds on the safe side.
 
 use super::tail_mixture::TailMixture;
 use super::{EProcess, Threshold};
@@ -27,31 +27,31 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::ln;
 
-/// The expected number of rarer outcomes among the trials that are computed, within these limits.
+/// As many trials are computed as have this expected number of rarer outcomes, within the limits below.
 const RARE_OUTCOMES: f64 = 100.0;
 const MIN_TRIALS: u64 = 2048;
 const MAX_TRIALS: u64 = 16_384;
 
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// The part of the error that counts as used up, and the maximum number of attempts.
+/// The part of the error at which an attempt aims. The next constant is the maximum number of attempts.
 const CLOSE: f64 = 0.999;
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Each attempt after the first aims lower by this factor, as the probability moves in steps.
+/// Later attempts aim lower by this factor, because the probability changes in steps.
 const STEP: f64 = 0.99;
 
 /// The division of a test's error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
-    /// The logarithms of each direction's limit relative to `eps`: above, below.
+    /// The logarithm of each direction's share: above, below.
     pub(super) ln_shares: [f64; 2],
-    /// Bounds on the probability of stopping at the threshold in each direction, relative to `eps`; at most one
-    /// together.
+    /// For each direction, a bound on the probability of stopping at the threshold, relative to `eps`. The two add up
+    /// to at most one.
     pub(super) stops: [f64; 2],
 }
 
-/// The largest shares that keep the error, for the mixtures above and below.
+/// Shares, nearly as large as possible, with which the mixtures above and below together keep the error.
 pub(super) fn calibrate(threshold: Threshold, mixtures: &[TailMixture; 2], log_eps: f64) -> Shares {
     let p = threshold.value();
     let rare = p.min(1.0 - p);
@@ -61,7 +61,7 @@ pub(super) fn calibrate(threshold: Threshold, mixtures: &[TailMixture; 2], log_e
         (if is_rare_side { favour } else { 1.0 }) / (1.0 + favour)
     });
     let by_ville = Shares::of(threshold, mixtures, log_eps, shares);
-    // The probability grows somewhat faster than the shares, in steps.
+    // The probability of stopping grows somewhat faster than the shares, and in steps.
     let mut factor = CLOSE / by_ville.used();
     for _ in 0..MAX_ATTEMPTS {
         if factor <= 1.0 {
@@ -73,7 +73,7 @@ pub(super) fn calibrate(threshold: Threshold, mixtures: &[TailMixture; 2], log_e
         }
         factor *= CLOSE * STEP / raised.used();
     }
-    // Ville's inequality grants this share without any computation.
+    // No attempt was successful. By Ville's inequality, the original shares keep the error.
     Shares { stops: [0, 1].map(|side| by_ville.stops[side].min(shares[side])), ..by_ville }
 }
 
@@ -89,19 +89,19 @@ impl Shares {
     }
 }
 
-/// Bounds on the probabilities that each direction ever stops at the threshold, relative to `eps`.
+/// For each direction, a bound on the probability that it ever stops at the threshold, relative to `eps`.
 fn stops(threshold: Threshold, mixtures: &[TailMixture; 2], log_eps: f64, ln_shares: [f64; 2]) -> [f64; 2] {
-    // A lower bound on a mixture's level replaces the level here. So the computed probability of stopping is somewhat
-    // too high, which is on the safe side.
+    // The code uses a lower bound on a mixture's level instead of the level. The computed probability of stopping is
+    // somewhat too high, which is safe.
     let limits = ln_shares.map(|ln_share| log_eps + ln_share + 1e-6 * (1.0 + log_eps.abs()));
     let proves = |side: usize, trials, successes| mixtures[side].level_at_least(trials, successes) < limits[side];
     let rare = threshold.value().min(1.0 - threshold.value());
     let horizon = ((RARE_OUTCOMES / rare) as u64).clamp(MIN_TRIALS, MAX_TRIALS);
 
     let mut stops = [0.0; 2];
-    // The Q-probability of `first` successes and more without having stopped.
+    // The Q-probabilities of `first`, `first + 1`, ... successes without a stop.
     let (mut first, mut alive) = (0, vec![1.0]);
-    // The smallest number of successes that proves "above", and the smallest that no longer proves "below".
+    // The smallest number of successes that proves "above", and the smallest number that does not prove "below".
     let (mut above, mut below) = (1, 0);
     for trials in 1..=horizon {
         alive = one_more_trial(&alive, first, trials);
@@ -140,7 +140,7 @@ fn stops(threshold: Threshold, mixtures: &[TailMixture; 2], log_eps: f64, ln_sha
     stops.map(|stop| stop * ROUNDING)
 }
 
-/// The `Q`-probabilities after one more trial.
+/// The `Q`-probabilities after a further trial.
 fn one_more_trial(alive: &[f64], first: u64, trials: u64) -> Vec<f64> {
     let mut next = vec![0.0; alive.len() + 1];
     for (place, q) in alive.iter().enumerate() {
@@ -169,7 +169,7 @@ mod tests {
             let shares = calibrate(threshold, &mixtures, eps.ln());
             let used = shares.used();
             assert!((0.9..=1.0).contains(&used), "{value}, {eps}: {shares:?}");
-            // This is long after the trials that are computed.
+            // This number of trials is far above that of the computed trials.
             let test = Test::new(value, eps.ln(), Method::Mixture).expect("a test");
             let power = test.power(value, 20_000).expect("a valid question");
             for (side, stopped) in [power.holds, power.fails].into_iter().enumerate() {

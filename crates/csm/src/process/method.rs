@@ -1,13 +1,13 @@
-//! The methods of deciding, by name.
+//! The methods of a test, and their names.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
 
-/// The e-process that a test watches. All keep the promised error; they differ in how soon they decide.
+/// The e-process of a test. All methods keep the promised error; they differ in the number of trials that they need.
 ///
-/// Mean trials until a decision, exact (`examples/sample_numbers.rs` prints more):
+/// The exact mean number of trials until a decision (`examples/sample_numbers.rs` prints more):
 ///
 /// | threshold, rate, error | Robbins | centred | one-sided | balanced | mixture |
 /// | --- | --- | --- | --- | --- | --- |
@@ -18,9 +18,9 @@ use crate::Error;
 /// | 0.98, 0.83, 0.05 | 19.8 | 34.0 | 19.8 | 19.8 | 28.5 |
 /// | 0.98, 0.96, 1e-3 | 1361 | 1133 | 1358 | 1361 | 1165 |
 ///
-/// At the threshold itself, "one-sided" has up to twice the error, while the other methods keep the error there, too.
+/// At the threshold itself, "one-sided" has up to twice the error; the other methods keep the error there, too.
 ///
-/// Two thresholds, 0.96 and 0.98, and an error of 1e-3 for each:
+/// The same for two thresholds, 0.96 and 0.98, and an error of 1e-3 for each:
 ///
 /// | rate | Robbins | one-sided | SPRT | blend |
 /// | --- | --- | --- | --- | --- |
@@ -33,26 +33,27 @@ use crate::Error;
 #[non_exhaustive]
 pub enum Method {
     /// For each direction, a mixture of the alternatives on its side, with more weight near the threshold. The shares
-    /// of the error are computed so that the two together stop with a probability of `eps` at the threshold. The
-    /// default for one threshold: it takes about as many trials as a beta-binomial mixture tuned to the true rate.
+    /// of the error are computed so that at the threshold the two mixtures together stop with a probability of nearly
+    /// `eps`, and at most `eps`. This is the default for one threshold: it takes about as many trials as a
+    /// beta-binomial mixture tuned to the true rate.
     Mixture,
-    /// For each direction, a uniform mixture of the alternatives on its side, with shares of the error such that the
-    /// two together stop with a probability of at most `eps` at the threshold. It is as fast as Robbins' criterion
-    /// towards the wider side, and faster towards the narrower one.
+    /// For each direction, a uniform mixture of the alternatives on its side. The shares of the error are such that at
+    /// the threshold the two mixtures together stop with a probability of at most `eps`. As fast as Robbins' criterion
+    /// towards the wider side, and faster towards the narrower side.
     Balanced,
-    /// Robbins' criterion: a uniform mixture of all alternatives; see [`robbins`](crate::robbins).
+    /// Robbins' criterion: a uniform mixture of all alternatives. See [`robbins`](crate::robbins).
     Robbins,
-    /// A Beta mixture with its mean at the threshold: fast for rates close to it, slow for
-    /// others.
+    /// A Beta mixture with its mean at the threshold: fast for rates close to the threshold, slow for others.
     Centred,
-    /// The mixtures of [`Balanced`](Method::Balanced), with the **whole** error each. A wrong direction
-    /// still has a probability of at most `eps`, whatever the rate; but at exactly the threshold, where no direction
-    /// is right, it stops with a probability of up to `2 eps`.
+    /// The mixtures of [`Balanced`](Method::Balanced), each with the **whole** error. At any rate other than the
+    /// threshold, a wrong direction still has a probability of at most `eps`. But exactly at the threshold, where both
+    /// directions are wrong, the test stops with a probability of up to `2 eps`.
     OneSided,
-    /// Wald's sequential probability ratio test between two thresholds: the likelihood ratio of each to the other. Needs two thresholds.
+    /// Wald's sequential probability ratio test: the likelihood ratio of one threshold to the other. Needs two
+    /// thresholds.
     Sprt,
-    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided): nearly as fast as Wald's test at rates
-    /// where that is fast, but without its long wait at rates between the thresholds. The default for two thresholds.
+    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided). Nearly as fast as Wald's test outside the
+    /// two thresholds, but without its long wait at rates in between. The default for two thresholds.
     Blend,
 }
 
@@ -81,7 +82,7 @@ impl Method {
         }
     }
 
-    /// Whether the method needs two thresholds, one of them as the alternative.
+    /// Whether the method needs a second threshold, as the alternative.
     pub(crate) fn needs_two_thresholds(self) -> bool {
         matches!(self, Method::Sprt | Method::Blend)
     }

@@ -1,4 +1,4 @@
-//! Likelihood ratios averaged over a Beta distribution; Robbins' criterion is the one over Beta(1, 1).
+//! Likelihood ratios averaged over a Beta distribution. With Beta(1, 1), this is Robbins' criterion.
 
 use super::{EProcess, Threshold};
 use crate::Direction;
@@ -6,7 +6,7 @@ use crate::number::Ball;
 use crate::number::exact::two_sum;
 use crate::number::kernel::{kernel, level, ln_beta};
 
-/// The likelihood ratio averaged over alternatives that are Beta distributed on the whole of (0, 1).
+/// The likelihood ratio averaged over a Beta distribution of alternatives on (0, 1).
 ///
 /// With prior parameters `a` and `b`, after `s` successes and `f` failures at a threshold `p`,
 ///
@@ -14,10 +14,10 @@ use crate::number::kernel::{kernel, level, ln_beta};
 /// level = ln p^s (1-p)^f - ln B(a + s, b + f) + ln B(a, b)
 /// ```
 ///
-/// One more success multiplies the evidence by `m / p`, where `m = (a + s)/(a + b + s + f)` is the posterior mean. So
-/// the process is evidence for "above" if `m >= p`, and for "below" if `m <= p`: from there on, each success (or
-/// failure) raises both the evidence and the mean's distance from `p`. Both directions together are one test with error
-/// `eps`, not two.
+/// A further success multiplies the evidence by `m / p`, where `m = (a + s)/(a + b + s + f)` is the posterior mean. So
+/// the process is evidence for "above" if `m >= p`, and for "below" if `m <= p`. In the first case, each further
+/// success raises both the evidence and the mean's distance from `p`; in the second, each further failure does. Both
+/// directions together are one test with error `eps`.
 ///
 /// Cost of a level: some 100 ns.
 #[derive(Debug, Clone, Copy)]
@@ -31,13 +31,14 @@ pub(crate) struct BetaMixture {
 }
 
 impl BetaMixture {
-    /// The uniform prior. The level is the logarithm of `(n+1) C(n, s) p^s (1-p)^(n-s)`, which is Robbins' criterion.
+    /// The process with a uniform prior. Its level is the logarithm of `(n+1) C(n, s) p^s (1-p)^(n-s)`, which is
+    /// Robbins' criterion.
     pub(crate) fn robbins(threshold: Threshold, direction: Direction) -> Self {
         BetaMixture { threshold, direction, a: 1.0, b: 1.0, ln_prior: Ball::ZERO }
     }
 
-    /// A prior with this weight, in trials, and with its mean at the threshold, up to the rounding of its parameters to
-    /// eighths.
+    /// The process whose prior has its mean at the threshold and this weight, in trials. The shapes of the prior are
+    /// rounded to eighths.
     ///
     /// # Panics
     /// Unless `1 <= weight <= 1e6`.
@@ -72,8 +73,8 @@ impl EProcess for BetaMixture {
     }
 }
 
-/// The sum, or the next float above it. It is exact for eighths up to `2^50`; beyond that, the larger shapes have a
-/// smaller Beta function, which raises the level.
+/// The sum, rounded up. Exact for multiples of 1/8 up to `2^50`. Above that, a larger shape makes the Beta function
+/// smaller, which raises the level and so is safe.
 fn sum_up(a: f64, b: f64) -> f64 {
     let (sum, error) = two_sum(a, b);
     if error > 0.0 { sum.next_up() } else { sum }

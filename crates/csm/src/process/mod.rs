@@ -1,13 +1,14 @@
-//! E-processes: betting martingales against a hypothesis, which may be watched without end.
+//! E-processes: betting martingales against a hypothesis, whose value may be examined at any time.
 //!
-//! Bet one coin that a success rate is *not* `p`, at fair odds, and let the stake grow or shrink with every outcome. If
-//! the rate is `p` after all, no player turns one coin into `1/eps` with a probability above `eps`, however long the
-//! game and whatever the stopping time: that is Ville's inequality. The money in hand is called an **e-process**. A
-//! test stops when it exceeds `1/eps`; here that reads `level < ln eps`, where the **level** is minus the logarithm of
-//! the money.
+//! Bet one coin, at fair odds, that a success rate is *not* `p`, and reinvest the winnings at every outcome. If the
+//! rate is `p` after all, the probability that one coin ever becomes `1/eps` coins is at most `eps`, however long the
+//! game lasts: this is Ville's inequality. The current amount of money is called an **e-process**. A test stops when
+//! the e-process exceeds `1/eps`. In this crate the condition is `level < ln eps`, where the **level** is minus the
+//! logarithm of the e-process.
 //!
 //! All bets on yes-or-no outcomes are averages of likelihood ratios `(p'/p)^s ((1-p')/(1-p))^f` over some prior
-//! distribution of alternatives `p'`. Which prior decides how soon a test stops, never whether it is right:
+//! distribution of alternatives `p'`. The prior determines how soon a test stops, but its error is the same with every
+//! prior:
 //!
 //! | e-process | prior | strong when |
 //! | --- | --- | --- |
@@ -18,14 +19,14 @@
 //! | [`LikelihoodRatio`] | a single point: Wald's sequential probability ratio test | there are two thresholds |
 //! | [`Blend`] | half of one, half of another | the choice is unclear; costs at most `ln 2` |
 //!
-//! **Direction.** Every process here [proves one direction](EProcess::direction). Once a process could stop, a success
-//! never harms it if it proves "above", and a failure never harms it if it proves "below". So its verdict is right
-//! about the *side*, too. Run trials of a rate on the wrong side and trials of the threshold itself with the same
-//! uniform random numbers: the outcomes at the wrong rate are never more favourable, so the process stops there only if
-//! it stops at the threshold as well, which has a probability of at most `eps` (Ding, Gandy and Hahn show it for
-//! Robbins' criterion).
+//! **Direction.** Every process in this module [proves one direction](EProcess::direction). When a process has
+//! evidence, a success never reduces it if the direction is "above", and a failure never does if the direction is
+//! "below". So the error also bounds the probability of the wrong *side*. To see this, simulate a rate on the wrong
+//! side and the threshold itself with the same uniform random numbers. The outcomes at the wrong rate are never more
+//! favourable than those at the threshold. So the process stops at the wrong rate only if it also stops at the
+//! threshold, which has a probability of at most `eps`. (Ding, Gandy and Hahn show this for Robbins' criterion.)
 //!
-//! **Rounding.** A level is only ever rounded up, so rounding can delay a test but never stop it early.
+//! **Rounding.** Levels are always rounded up, so rounding can delay a stop but never cause one.
 //!
 //! Sources: J. Ville (1939); A. Wald (1945); H. Robbins, "Statistical methods related to the law of the iterated
 //! logarithm" (1970); D. Ding, A. Gandy and G. Hahn, "A simple method for implementing Monte Carlo tests" (2020);
@@ -63,23 +64,23 @@ pub use self::{
 
 /// Evidence that a success rate lies to one side of a threshold, as a function of the counts so far.
 ///
-/// An implementation promises:
+/// Every implementation must ensure that
 /// 1. `exp(-level)` is at most the value of a non-negative martingale that starts at one, when the trials are
 ///    independent with the threshold as their success rate;
-/// 2. wherever the level is below zero, one more favourable outcome (a success if the direction is above, a failure if
-///    it is below) does not raise it, and an unfavourable one does not lower it, by more than its rounding. [`Watch`]
-///    relies on that to skip evaluations, and [`Test::power`] to walk along boundaries;
-/// 3. rounding moves the level up only, and by no more than a millionth of `1 + |level|`.
+/// 2. if the level is below zero, a further favourable outcome (a success for "above", a failure for "below") does not
+///    raise it by more than its rounding, and an unfavourable outcome does not lower it by more. [`Watch`] relies on
+///    this to skip evaluations, and [`Test::power`] to walk along boundaries;
+/// 3. the level is only rounded up, by at most a millionth of `1 + |level|`.
 pub(crate) trait EProcess: Debug + Send + Sync {
     /// The direction that a low level proves.
     fn direction(&self) -> Direction;
 
-    /// Minus the logarithm of the evidence, rounded up, after at most [`MAX_TRIALS`](crate::MAX_TRIALS) trials. It is
-    /// infinite if the counts are no evidence for the direction at all.
+    /// Minus the logarithm of the evidence, rounded up. Infinite if the counts are no evidence for the direction at
+    /// all. There must be at most [`MAX_TRIALS`](crate::MAX_TRIALS) trials.
     fn level(&self, trials: u64, successes: u64) -> f64;
 
-    /// A cheaper lower bound of the level, up to its rounding, if there is one. If this bound is above `ln eps`, the
-    /// level need not be computed.
+    /// A lower bound on the level, except for the level's rounding, that may be cheaper to compute. If this bound is
+    /// above `ln eps`, the level need not be computed.
     fn level_at_least(&self, trials: u64, successes: u64) -> f64 {
         self.level(trials, successes)
     }

@@ -6,9 +6,9 @@ use crate::number::Ball;
 
 /// The likelihood ratio of one rate to the threshold.
 ///
-/// No test of one rate against another decides in fewer trials on average (Wald and Wolfowitz 1948). If the true rate
-/// is neither of the two, the test may take long, and longest of all midway between them; [`Blend`](super::Blend)
-/// helps.
+/// If the true rate is one of the two, no test decides in fewer trials on average (Wald and Wolfowitz 1948). For other
+/// rates the test may take long, and longest for rates midway between the two. In that case [`Blend`](super::Blend) is
+/// faster.
 ///
 /// Cost of a level: some 10 ns.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +20,8 @@ pub(crate) struct LikelihoodRatio {
 }
 
 impl LikelihoodRatio {
-    /// Evidence against `threshold` that grows if `alternative` explains the outcomes better. It proves the direction
-    /// from the threshold to the alternative.
+    /// The process against `threshold`, whose evidence grows if `alternative` explains the outcomes better. It proves
+    /// the direction from the threshold to the alternative.
     pub(crate) fn new(threshold: Threshold, alternative: Threshold) -> Self {
         let direction = if alternative.value() >= threshold.value() { Direction::Above } else { Direction::Below };
         LikelihoodRatio {

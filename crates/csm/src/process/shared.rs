@@ -1,11 +1,11 @@
-//! A cache of tests: a caller that passes all arguments each time builds each test once.
+//! A cache of tests, so that repeated requests with the same arguments build a test only once.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::{Method, Test, Threshold};
 use crate::Error;
 
-/// The maximum number of tests kept.
+/// The maximum number of cached tests.
 const MAX_TESTS: usize = 64;
 
 /// The tests requested most recently, the latest first.
@@ -26,9 +26,9 @@ impl Test {
     /// The threshold is not between 0 and 1, `log_eps` is positive or not finite, or the method needs two thresholds.
     ///
     /// # Cost
-    /// The methods that compute the division of the error take milliseconds for it, up to a tenth of a second. The
-    /// latest 64 tests are kept for the whole program: a test with the same arguments takes some 50 ns under a lock, and
-    /// callers that build different tests do not wait for one another.
+    /// Methods that divide the error by computation take milliseconds, and up to a tenth of a second. The latest 64
+    /// tests of the process are cached. A request with the arguments of a cached test takes some 50 ns under a lock;
+    /// threads that build different tests do not wait for one another.
     pub fn new(threshold: f64, log_eps: f64, method: Method) -> Result<Self, Error> {
         let threshold = Threshold::new(threshold)?;
         let question = Question { threshold: threshold.value().to_bits(), log_eps: log_eps.to_bits(), method };
@@ -67,7 +67,7 @@ mod tests {
         }
         let alone = Test::compute(Threshold::new(0.98).unwrap(), -5.0, Method::Balanced).unwrap();
         assert_eq!(first.stop(700, 699).unwrap(), alone.stop(700, 699).unwrap());
-        // A test that is requested repeatedly stays; otherwise 64 others evict it.
+        // A test that is requested repeatedly remains cached; any other test is evicted by 64 new ones.
         for k in 0..100 {
             test(-6.0 - f64::from(k), Method::Robbins);
             assert!(k % 10 != 0 || Arc::ptr_eq(&first.arms, &test(-5.0, Method::Balanced).arms));

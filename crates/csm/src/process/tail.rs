@@ -9,8 +9,8 @@ use crate::number::tails::ln_hazard;
 /// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
 ///
 /// Robbins' prior divides the stake between both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of
-/// the stake is on the wrong side; here none is. With Robbins' level `r`, the width `w` of the side, and the share `t`
-/// of a Beta(s + 1, f + 1) distribution on that side, the level is `r + ln w - ln t`.
+/// Robbins' stake is on the wrong side; this process has none there. Its level is `r + ln w - ln t`, where `r` is
+/// Robbins' level, `w` the width of the side, and `t` the share of a Beta(s + 1, f + 1) distribution on that side.
 ///
 /// Every favourable outcome favours every alternative on the side, so the evidence grows with each such outcome.
 ///
@@ -20,14 +20,14 @@ pub(crate) struct UniformTail {
     threshold: Threshold,
     direction: Direction,
     ln_width: Ball,
-    /// The threshold and the favourable outcome's rate.
+    /// The rate of favourable outcomes at the threshold.
     rate: Rate,
-    /// `-ln` of that rate.
+    /// `-ln` of `rate`.
     minus_ln_rate: Ball,
 }
 
 impl UniformTail {
-    /// Evidence for a rate on this side of the threshold.
+    /// The process that collects evidence for a rate on this side of the threshold.
     pub(crate) fn new(threshold: Threshold, direction: Direction) -> Self {
         let (rate, ln_rate, ln_width) = match direction {
             Direction::Above => (threshold.rate, threshold.ln(), threshold.ln_complement()),
@@ -41,7 +41,7 @@ impl UniformTail {
         self.ln_width
     }
 
-    /// The shapes, that of the favourable outcome first.
+    /// The shapes of the Beta distribution, that of favourable outcomes first.
     fn shapes(&self, successes: f64, failures: f64) -> (f64, f64) {
         match self.direction {
             Direction::Above => (successes + 1.0, failures + 1.0),
@@ -55,13 +55,13 @@ impl UniformTail {
         kernel(a, b, &self.rate).ln - ln_hazard(a, b, &self.rate)
     }
 
-    /// Whether the observed rate is on this side or at the threshold. If it is on the other side, the threshold itself
-    /// explains the data best, and the level is at least zero.
+    /// Whether the observed rate is on this side or at the threshold. Otherwise, the threshold explains the data better
+    /// than any alternative on this side, and the level is at least zero.
     fn speaks(&self, successes: f64, failures: f64) -> bool {
         self.threshold.speaks_for(self.direction, successes, failures)
     }
 
-    /// Robbins' level, for both directions.
+    /// Robbins' level, which is the same for both directions.
     pub(super) fn whole(&self, successes: f64, failures: f64) -> Ball {
         level(successes, failures, &self.threshold.rate)
     }
@@ -114,7 +114,8 @@ mod tests {
             let q = (BigInt::one() << bits) - &p;
             let processes = [Direction::Above, Direction::Below]
                 .map(|direction| UniformTail::new(Threshold::new(alpha).expect("a threshold"), direction));
-            // The integers take long for rates with many bits, so these get only small numbers of trials.
+            // Exact integers are slow for rates with many bits, so these rates are tested with small numbers of trials
+            // only.
             let trials =
                 (0..=MAX_N).chain([90, 150, 300].into_iter().filter(|_| bits < 100)).filter(|&n| n < 20 || bits < 100);
             for n in trials {
@@ -122,8 +123,8 @@ mod tests {
                 let all = BigInt::one() << (bits * (n + 1));
                 for s in (0..=n).step_by(if n > MAX_N { 7 } else { 1 }) {
                     let likelihood = &coefficients[s as usize] * (n + 1) * p.pow(s) * q.pow(n - s);
-                    // A Beta(s + 1, n - s + 1) variable is above alpha with the probability of s successes or fewer in n +
-                    // 1.
+                    // The probability that a Beta(s + 1, n - s + 1) variable is above alpha equals that of at most s
+                    // successes in n + 1 trials.
                     let above: BigInt = (0..=s).map(|j| &next[j as usize] * p.pow(j) * q.pow(n + 1 - j)).sum();
                     let sides = [(&q, above.clone()), (&p, &all - above)];
                     for (process, (width, share)) in processes.iter().zip(sides) {

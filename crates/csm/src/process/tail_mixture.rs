@@ -8,49 +8,50 @@ use crate::number::kernel::{Rate, kernel, level};
 use crate::number::ln::{ln, ln_1p};
 use crate::number::tails::ln_hazard;
 
-/// The likelihood ratio averaged over alternatives on one side of the threshold: a fifth of them uniform, the others
-/// from a Beta distribution with its mean at the threshold and a weight of 5/8 of the rarer outcome.
+/// The likelihood ratio averaged over alternatives on one side of the threshold. A fifth of the stake is uniform. The
+/// rest has a Beta distribution with its mean at the threshold and a weight of 5/8, counted in rarer outcomes.
 ///
-/// A beta-binomial mixture is usually tuned to the expected number of trials. The information of a trial is in the
-/// rarer outcome, so the weight here is counted in rarer outcomes. It is small: if the rarer outcome's rate is `u`
-/// times that of the threshold, the Beta part is nearly the density `u^(-3/8) e^(-5u/8)`. That covers rates ten times
-/// smaller than the threshold's and rates twice as large. The uniform part serves rates far beyond.
+/// A beta-binomial mixture is usually tuned to the expected number of trials. But most information is in the rarer
+/// outcome, so the weight of this mixture is counted in rarer outcomes. The weight is small. If an alternative's rate
+/// of the rarer outcome is `u` times the threshold's, the Beta part has nearly the density `u^(-3/8) e^(-5u/8)`. This
+/// covers rates from ten times smaller than the threshold's to twice as large. The uniform part covers rates far
+/// beyond.
 ///
-/// Let the hazard `h` of a Beta distribution at the threshold be its density divided by its tail. Each part's level is
-/// `ln h` after the trials minus `ln h` before them. Every alternative is on the side, so each favourable outcome
-/// favours all of them.
+/// Let the hazard `h` of a Beta distribution be its density at the threshold divided by its tail. The level of each
+/// part is `ln h` after the trials minus `ln h` before them. Every alternative is on this side, so each favourable
+/// outcome favours all alternatives.
 ///
 /// Cost of a level: about a microsecond.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TailMixture {
     threshold: Threshold,
     direction: Direction,
-    /// The threshold and the favourable outcome's rate.
+    /// The rate of favourable outcomes at the threshold.
     rate: Rate,
     parts: [Part; 2],
 }
 
-/// A Beta distribution, cut off at the threshold.
+/// A Beta distribution, truncated at the threshold.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// The shape that favourable outcomes increase, and the other one; both in eighths.
+    /// The shape that favourable outcomes increase. `favourable` and the other shape are multiples of 1/8.
     favourable: f64,
     other: f64,
-    /// The logarithm of the hazard before any trial, and of the part's weight.
+    /// The logarithm of the hazard before any trial, combined with that of the part's weight.
     ln_prior: Ball,
 }
 
 /// The weight of the Beta distribution, in rarer outcomes.
 const RARE: f64 = 0.625;
 
-/// The largest shape, which can be added to a count of up to `2^49` without error.
+/// The largest shape. Its sum with a count of up to `2^49` is exact.
 const MAX_SHAPE: f64 = 1_099_511_627_776.0;
 
-/// From this number of trials on, the process claims nothing.
+/// From this number of trials on, the process has no evidence.
 const MAX_TRIALS: u64 = 1 << 49;
 
 impl TailMixture {
-    /// Evidence for a rate on this side of the threshold.
+    /// The process that collects evidence for a rate on this side of the threshold.
     pub(crate) fn new(threshold: Threshold, direction: Direction) -> Self {
         let rate = match direction {
             Direction::Above => threshold.rate,
@@ -83,7 +84,7 @@ impl TailMixture {
         })
     }
 
-    /// Robbins' level, for both directions.
+    /// Robbins' level, which is the same for both directions.
     pub(super) fn whole(&self, successes: f64, failures: f64) -> Ball {
         level(successes, failures, &self.threshold.rate)
     }
@@ -92,7 +93,7 @@ impl TailMixture {
 /// `-ln(e^-x + e^-y)`.
 fn add_up(x: f64, y: f64) -> Ball {
     let (low, high) = (x.min(y), x.max(y));
-    // The contribution of the weaker part may be left out.
+    // The contribution of the weaker part may be omitted, which is safe.
     let help = if high - low < 40.0 { ln_1p(exp(Ball::from(low) + -high)) } else { Ball::ZERO };
     -help + low
 }
@@ -116,12 +117,12 @@ impl EProcess for TailMixture {
         if trials >= MAX_TRIALS || !self.threshold.speaks_for(self.direction, s, f) {
             return f64::INFINITY;
         }
-        // A tail is at most one, so that the hazard is at least the density.
+        // A tail is at most one, so the hazard is at least the density.
         let [x, y] = self.parts.map(|part| {
             let (favourable, other) = self.shapes(&part, s, f);
             (kernel(favourable, other, &self.rate).ln - part.ln_prior).lower()
         });
-        // What `add_up` leaves out is below e^-40.
+        // The part that `add_up` omits is below e^-40.
         add_up(x, y).lower() - 1e-17
     }
 }

@@ -8,11 +8,11 @@ use super::{BetaMixture, Blend, EProcess, LikelihoodRatio, Method, TailMixture, 
 use super::{check_counts, check_log_eps};
 use crate::Error;
 
-/// A test of a success rate against a threshold, which may be evaluated any number of times: a pure function of the
-/// counts.
+/// A test of a success rate against a threshold: a pure function of the counts, which may be evaluated any number of
+/// times.
 ///
-/// It stops when some direction's level is below `ln eps`, strictly. Over an endless sequence of looks, it gives a
-/// wrong direction with a probability of at most `eps`.
+/// The test stops when the level of a direction is strictly below `ln eps`. Over an endless sequence of evaluations,
+/// the probability of a wrong direction is at most `eps`.
 ///
 /// ```
 /// use millstream_csm::{Direction, Method, Test};
@@ -26,8 +26,8 @@ use crate::Error;
 pub struct Test {
     log_eps: f64,
     pub(super) arms: Arc<[Arm]>,
-    /// Bounds on the probabilities of proving "above" and "below" at the threshold, relative to the error, where they
-    /// are known.
+    /// Bounds on the probabilities of "above" and "below" at the threshold, relative to the error, if the method knows
+    /// them.
     stops: Option<[f64; 2]>,
 }
 
@@ -61,9 +61,9 @@ impl Direction {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Decision {
-    /// The direction that is proven, if any.
+    /// The proven direction, if any.
     pub stop: Option<Direction>,
-    /// An upper bound on the level; the test stops when it falls below `ln eps`. If the directions have different
+    /// An upper bound on the level. The test stops when this bound is below `ln eps`. If the directions have different
     /// shares of the error, the level is relative to the share.
     pub level: f64,
 }
@@ -92,9 +92,9 @@ impl Test {
         Ok(Test { log_eps, arms: arms.collect(), stops })
     }
 
-    /// A test that distinguishes rates of at most `low` from rates of at least `high`: [`Direction::Above`] means above
-    /// `low`, [`Direction::Below`] means below `high`, and in between either is right. Each is wrong with a probability
-    /// of at most `eps`, and at no rate can both be wrong.
+    /// A test that distinguishes rates of at most `low` from rates of at least `high`. [`Direction::Above`] means above
+    /// `low`, and [`Direction::Below`] means below `high`; for a rate in between, both are right. At any rate, at most
+    /// one direction is wrong, and its probability is at most `eps`.
     ///
     /// # Errors
     /// A threshold is not between 0 and 1, `low >= high`, or `log_eps` is positive or not finite.
@@ -117,19 +117,19 @@ impl Test {
         Ok(Test { log_eps, arms: arms.into(), stops: None })
     }
 
-    /// The same test, which can prove only this direction.
+    /// The same test, restricted to this direction.
     pub(crate) fn towards(self, direction: Direction) -> Self {
         let arms = self.towards_arms(direction).cloned().collect();
         Test { arms, ..self }
     }
 
-    /// Bounds on the probabilities of proving "above" and "below" at the threshold itself, relative to the error: at
-    /// most one together. `None` for a method that bounds only their sum.
+    /// Bounds on the probabilities of "above" and "below" at the threshold itself, relative to the error. They add up
+    /// to at most one. `None` for a method that bounds only the sum.
     pub(crate) fn stops(&self) -> Option<[f64; 2]> {
         self.stops
     }
 
-    /// The threshold below which the level must fall.
+    /// The limit below which the level must fall.
     pub(crate) fn log_eps(&self) -> f64 {
         self.log_eps
     }
@@ -143,7 +143,7 @@ impl Test {
         Ok(self.look(trials, successes))
     }
 
-    /// Like [`stop`](Self::stop), for counts that were checked.
+    /// Like [`stop`](Self::stop), for counts that are already checked.
     pub(crate) fn look(&self, trials: u64, successes: u64) -> Decision {
         let mut best = Decision { stop: None, level: f64::INFINITY };
         for arm in self.arms.iter() {
@@ -156,7 +156,7 @@ impl Test {
         best
     }
 
-    /// The direction that the counts prove; like [`look`](Self::look), but cheap if they prove none.
+    /// The direction that the counts prove. Like [`look`](Self::look), but cheap if the counts prove none.
     pub(crate) fn proof(&self, trials: u64, successes: u64) -> Option<Direction> {
         if self.is_clear_of(Direction::Above, trials, successes)
             && self.is_clear_of(Direction::Below, trials, successes)

@@ -7,7 +7,7 @@ use crate::number::ln::ln;
 use crate::robbins::side;
 use crate::{Direction, Error};
 
-/// A success rate strictly between 0 and 1, exactly the float given.
+/// A success rate strictly between 0 and 1: the exact value of a float.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threshold {
     value: f64,
@@ -43,19 +43,19 @@ impl Threshold {
         ln(self.rate.y.into())
     }
 
-    /// Whether `a / (a + b)` is on this side of the threshold or at it, decided without error if `a + b` is exact.
-    /// Exactly at the threshold the counts speak for both directions, so that success and failure are symmetric.
+    /// Whether `a / (a + b)` is on this side of the threshold or equal to it. The answer is exact if `a + b` is. If the
+    /// rate equals the threshold, the counts speak for both directions, so that success and failure are symmetric.
     pub(super) fn speaks_for(self, direction: Direction, a: f64, b: f64) -> bool {
         side(self.value, a, a + b) != Some(direction.opposite())
     }
 }
 
-/// Refuses more successes than trials, and more trials than [`MAX_TRIALS`](crate::MAX_TRIALS).
+/// Rejects more successes than trials, and more trials than [`MAX_TRIALS`](crate::MAX_TRIALS).
 pub(crate) fn check_counts(trials: u64, successes: u64) -> Result<(), Error> {
     split(trials, successes, "successes", "trials").map(drop)
 }
 
-/// Refuses everything except the logarithm of an error above 0 and at most 1.
+/// Rejects everything except the logarithm of an error above 0 and at most 1.
 pub(crate) fn check_log_eps(log_eps: f64) -> Result<(), Error> {
     let what = "the logarithm of the error";
     if !log_eps.is_finite() {

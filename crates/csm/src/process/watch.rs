@@ -1,18 +1,19 @@
-//! A watch: evaluates a test after every trial, for little more than the cost of counting.
+//! A watch: follows a test trial by trial, for little more than the cost of counting.
 
 use super::Test;
 use crate::{Direction, MAX_TRIALS};
 
-/// A [`Test`] fed trial by trial. It stops at the same trial as if the test were evaluated after each one.
+/// A [`Test`] with its trials so far. The watch stops at the same trial as a test that is evaluated after each trial.
 ///
-/// **How it keeps up.** A level costs a hundred nanoseconds and more, so most are not computed. If the test would not
-/// stop even after `k` more successes in a row, and not after `k` more failures in a row, then it stops at none of the
-/// next `k` trials, whatever they are: among all states after `j <= k` more trials, the one with `j` successes is the
-/// most favourable to "above", and even more successes only make it more favourable ([`EProcess`](super::EProcess),
-/// promise 2). Both ends are computed, with a margin for rounding, and the next `k` trials are only counted. The
-/// distance to a boundary grows as the square root of the number of trials, so the evaluations ("looks") become rare.
+/// **Why it is fast.** A level costs a hundred nanoseconds and more, so most levels are not computed. Suppose that the
+/// test would not stop after `k` further successes in a row, nor after `k` further failures in a row. Then it stops at
+/// none of the next `k` trials, whatever their outcomes: among the states after `j <= k` further trials, the state with
+/// `j` successes is the most favourable to "above", and further successes only make it more favourable
+/// ([`EProcess`](super::EProcess), promise 2). So both extremes are evaluated, with a margin for rounding, and then `k`
+/// trials are only counted. The distance to a boundary grows like the square root of the number of trials, so the
+/// evaluations ("looks") become rare.
 ///
-/// Cost: about a nanosecond a trial, less where trials [until the next look](Self::until_look) are added as a set.
+/// Cost: about a nanosecond per trial, and less if trials [until the next look](Self::until_look) are added as a set.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     test: Test,
@@ -33,12 +34,12 @@ impl Watch {
         self.stopped
     }
 
-    /// Stops with this direction, which was proven earlier.
+    /// Stops the watch with a direction that was proven earlier.
     pub(crate) fn stop(&mut self, direction: Direction) {
         self.stopped = Some(direction);
     }
 
-    /// Adds a trial. After it has stopped, or after [`MAX_TRIALS`], trials are ignored.
+    /// Adds a trial. Trials after the stop, or beyond [`MAX_TRIALS`], are ignored.
     #[inline]
     pub(crate) fn observe(&mut self, success: bool) -> Option<Direction> {
         if self.trials + 1 < self.looks.next {
@@ -58,7 +59,7 @@ impl Watch {
         self.observe_and_look(trials, successes)
     }
 
-    /// The number of trials, from one to `most`, up to and including the next look.
+    /// The number of trials up to and including the next look, limited to `1..=most`.
     pub(crate) fn until_look(&self, most: usize) -> usize {
         if self.stopped.is_some() {
             return most;
@@ -90,7 +91,7 @@ impl Watch {
         self.looks = looks;
     }
 
-    /// Whether the next `trials` trials cannot stop the test.
+    /// Whether the next `trials` trials certainly do not stop the test.
     fn is_clear(&self, trials: u64) -> bool {
         let last = self.trials + trials;
         self.test.is_clear_of(Direction::Above, last, self.successes + trials)
@@ -98,18 +99,18 @@ impl Watch {
     }
 }
 
-/// The schedule of the looks at evidence that grows by one trial at a time.
+/// The schedule of looks, for evidence that grows trial by trial.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Looks {
-    /// The number of trials before which no look is needed.
+    /// The number of trials at which the next look is due.
     pub(crate) next: u64,
     /// The number of trials that the last look skipped.
     stride: u64,
 }
 
 impl Looks {
-    /// Plans the next look after the one at `trials` so that the trials in between clearly cannot decide. It first
-    /// tries twice the last stride and then halves that, so that few candidates are tested.
+    /// Plans the look after the one at `trials`, such that the trials in between certainly cannot decide. The first
+    /// candidate is twice the last stride, and each further candidate is half of the previous one, so few are tested.
     pub(crate) fn plan(&mut self, trials: u64, is_clear: impl Fn(u64) -> bool) {
         let mut stride = (2 * self.stride + 1).min(MAX_TRIALS - trials);
         while stride > 0 && !is_clear(stride) {
@@ -121,7 +122,7 @@ impl Looks {
 
 /// The number of outcomes that are true.
 pub(crate) fn count(outcomes: &[bool]) -> u64 {
-    // Bytes are added up as bytes, so that a vector register holds many of them.
+    // Up to 255 bytes are added up as bytes, so that a vector register adds many at once.
     outcomes.chunks(255).map(|chunk| u64::from(chunk.iter().fold(0u8, |sum, &success| sum + u8::from(success)))).sum()
 }
 

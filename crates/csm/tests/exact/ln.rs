@@ -4,10 +4,10 @@ use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, Zero};
 
-/// The number of bits after the point of a logarithm.
+/// The number of bits of a logarithm after the binary point.
 const BITS: u32 = 240;
 
-/// `ln(numerator / denominator)` of positive integers, enclosed: the ends are `2^-220` apart or less.
+/// Encloses `ln(numerator / denominator)` of positive integers in an interval of at most `2^-220`.
 pub(crate) fn ln(numerator: &BigInt, denominator: &BigInt) -> (BigRational, BigRational) {
     // numerator / denominator = 2^shift (p / q) with p / q between 1/2 and 2.
     let shift = i64::try_from(numerator.bits()).expect("bits") - i64::try_from(denominator.bits()).expect("bits");
@@ -38,6 +38,6 @@ fn twice_atanh(p: &BigInt, q: &BigInt) -> (BigInt, BigInt) {
             break;
         }
     }
-    // Each of the terms is off by a few units, and those left out are below one.
+    // The error of each term is a few units, and the omitted terms are below one.
     (sum, BigInt::from(4 * k + 8))
 }

@@ -1,9 +1,9 @@
-//! Exact fractions with which floats are compared.
+//! Exact fractions, for comparison with floats.
 
 use num_rational::BigRational;
 use num_traits::One;
 
-/// The float, exactly.
+/// The exact value of the float.
 pub(crate) fn of(x: f64) -> BigRational {
     BigRational::from_float(x).unwrap_or_else(|| panic!("{x} is no number"))
 }

@@ -1,9 +1,9 @@
-//! The size to which a relative error refers.
+//! The scale of a relative error.
 
 use num_rational::BigRational;
 use num_traits::{One, Signed};
 
-/// `|x|`, or 1 if that is more.
+/// `|x|`, but at least 1.
 pub(crate) fn at_least_one(x: &BigRational) -> BigRational {
     x.abs().max(BigRational::one())
 }

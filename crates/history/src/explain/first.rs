@@ -60,7 +60,7 @@ struct Search<'a, D> {
     budget: &'a Budget,
 }
 
-/// What is known about the time at which the part first fails.
+/// Bounds on the time at which the part first fails.
 struct Known {
     in_order_before: u64,
     /// A return by which the part certainly fails.
