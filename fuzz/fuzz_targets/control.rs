@@ -1,4 +1,4 @@
-//! Requests as a run reads them, and answers as its clients do.
+//! The control protocol: parses requests as a run does, and responses as its clients do.
 
 #![no_main]
 

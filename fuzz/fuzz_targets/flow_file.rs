@@ -1,4 +1,4 @@
-//! Flow files: read, checked, planned.
+//! Flow files: reads, checks and plans them.
 
 #![no_main]
 

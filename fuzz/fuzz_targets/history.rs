@@ -1,4 +1,5 @@
-//! Histories that others recorded: read in every format; one that is read comes back from JSON as it was.
+//! Histories from untrusted files: reads them in every format, and checks that a history survives being written and
+//! read as JSON.
 
 #![no_main]
 

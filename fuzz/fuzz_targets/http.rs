@@ -1,4 +1,4 @@
-//! The answers of a hostile server to `http-get`.
+//! The responses of a hostile server to `http-get`.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! Slab files that were damaged: inspecting one, as `millstream slab check` does, ends in an answer or an error.
+//! Damaged slab files: an inspection, like that of `millstream slab check`, ends in a report or an error.
 //!
-//! The bytes are changes to a sound file, three for each: an offset, and the value at it. So the fuzzer need not find a
-//! file's header by itself.
+//! The fuzzer's bytes are changes to a sound file, three bytes per change: an offset, and the value at this offset. So
+//! the fuzzer need not invent a valid header.
 
 #![no_main]
 
@@ -49,14 +49,14 @@ fn sound(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Asks everything that an inspection answers.
+/// Queries everything that an inspection offers.
 fn inspect(inspection: &Inspection) {
     let report = inspection.report();
     assert!(!format!("{report:?}").is_empty());
     let _ = (inspection.usage(), inspection.living_caches());
     let mut object = vec![0; usize::try_from(inspection.object_bytes()).unwrap_or(0).min(1 << 20)];
     for live in inspection.live() {
-        // An object that is gone, or a size that is another: both are answers.
+        // The object may be gone or have another size, which is an error and not a failure.
         let _ = inspection.read(live.handle, &mut object);
     }
 }

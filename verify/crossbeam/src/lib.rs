@@ -1,7 +1,7 @@
 //! The part of `crossbeam-channel`'s interface that its tests use, on Millstream's channels.
 //!
-//! A channel is an `mpmc` ring. An unbounded one is a ring of [`UNBOUNDED`] slots, and one of capacity 0 is refused (see
-//! [`ONE_FOR_ZERO`]).
+//! A channel is an `mpmc` ring. An unbounded channel is a ring of [`UNBOUNDED`] slots, and a channel of capacity 0
+//! panics (see [`ONE_FOR_ZERO`]).
 
 mod select;
 mod time;
@@ -18,17 +18,17 @@ pub use ring::{Disconnected as RecvError, RecvTimeoutError, SendError, SendTimeo
 pub use select::{ReadyTimeoutError, Select, SelectTimeoutError, SelectedOperation, TryReadyError, TrySelectError};
 pub use time::{after, never, tick};
 
-/// The capacity of a channel that the test leaves unbounded.
+/// The capacity of an unbounded channel.
 pub const UNBOUNDED: usize = 1 << 16;
 
-/// The variable that makes a channel of capacity 0 hold one value instead of being refused: it tells the tests that
-/// need a rendezvous from those that merely ask for one.
+/// The environment variable with which a channel of capacity 0 holds one value instead. It distinguishes the tests that
+/// need a rendezvous from those that only create such a channel.
 const ONE_FOR_ZERO: &str = "MILLSTREAM_ONE_FOR_ZERO";
 
-/// The tests make channels of any type, and send only `Send` values.
+/// A value in a channel. The tests create channels of any type, but send only values that are `Send`.
 pub(crate) struct Carried<T>(pub(crate) T);
 
-// SAFETY: the ends of a channel, which are the only way to its values, are `Send` only if the type is.
+// SAFETY: values are reached only through the ends of a channel, which are `Send` only if the type is.
 unsafe impl<T> Send for Carried<T> {}
 
 type RingSender<T> = ring::Sender<Carried<T>, Multi, Multi>;

@@ -1,4 +1,5 @@
-//! Selection that performs the operation: the ring's `Select` finds a ready one, and a `try_` call decides.
+//! A selection that also performs the operation: the ring's `Select` finds a ready operation, and a `try_` call
+//! performs it if it is still ready.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ pub struct TrySelectError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectTimeoutError;
 
-/// The result of a selected operation: a value, a place, or the end.
+/// The result of a selected operation: a value, a slot, or the end of the channel.
 type Got = *mut ();
 
 trait Operation {
@@ -36,7 +37,7 @@ impl<T> Operation for Receiver<T> {
 
 type RingSender<T> = ring::Sender<Carried<T>, Multi, Multi>;
 
-/// A place for a value, and the sender that the place borrows; `None` if the channel is disconnected.
+/// A slot for a value, and the sender that the slot borrows; `None` if the channel is disconnected.
 type Place<'a, T> = Option<(ring::Permit<'a, Carried<T>, Multi, Multi>, *mut RingSender<T>)>;
 
 impl<T> Operation for Sender<T> {
@@ -194,7 +195,7 @@ impl fmt::Debug for SelectedOperation<'_> {
     }
 }
 
-/// Reads the arms one by one, then adds the operations one by one, each under its own names, then runs one.
+/// Parses the arms one by one, adds their operations one by one under distinct names, and runs a ready one.
 #[macro_export]
 macro_rules! select {
     (@arms [$($done:tt)*] [$($default:tt)*]) => {
@@ -268,7 +269,7 @@ macro_rules! select {
     };
 }
 
-/// The name of the macro in one of the test suites.
+/// The name that one of the test suites uses for the macro.
 #[macro_export]
 macro_rules! crossbeam_channel_internal {
     ($($arms:tt)*) => {

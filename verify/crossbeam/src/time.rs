@@ -1,4 +1,4 @@
-//! Channels that receive a value at certain times, each fed by a thread.
+//! Channels that deliver values at certain times. A thread sends them.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,23 +1,23 @@
-//! Random numbers for tests, and the length of a randomised test.
+//! Random numbers for tests, and the length of randomised tests.
 //!
-//! A test command that fails by chance teaches its users to run it again. Here a randomised test draws the same numbers in
-//! every run, unless `MILLSTREAM_SEED` asks for others: `cargo xtask soak` sets it to fresh seeds. Each test prints its
-//! seed, and the test harness shows it when the test fails.
+//! A test command that fails at random teaches its users to run it again. So a randomised test draws the same numbers
+//! in every run, unless `MILLSTREAM_SEED` has another seed; `cargo xtask soak` sets it to fresh seeds. Each test prints
+//! its seed, and the test harness shows the seed if the test fails.
 //!
 //! | I want… | |
 //! | --- | --- |
-//! | a generator | [`Random::seeded`] |
-//! | one generator for each thread | [`Random::fork`], or [`Random::new`] with numbers after [`seed`] |
+//! | one generator | [`Random::seeded`] |
+//! | a generator for each thread | [`Random::fork`], or [`Random::new`] with successive numbers from [`seed`] on |
 //! | properties of proptest | `#![proptest_config(cases(256))]`, with the feature `proptest` |
-//! | a loop that soaks longer than it tests | [`stress`] as a factor |
-//! | a loom model that soaks deeper than it tests | [`depth`] |
+//! | a loop that is longer in the soak than in a test | [`stress`] as a factor |
+//! | a loom model that is deeper in the soak than in a test | [`depth`] |
 
 use std::env;
 
 /// The seed of a run for which `MILLSTREAM_SEED` is not set.
 const FIXED_SEED: u64 = 1;
 
-/// Returns the seed of this run, and prints it: the number in `MILLSTREAM_SEED`, or a fixed one.
+/// Returns the seed of this run and prints it: the number in `MILLSTREAM_SEED`, or a fixed number.
 ///
 /// # Panics
 /// Panics if `MILLSTREAM_SEED` is not a whole number from 0 to 2^64 - 1.
@@ -49,7 +49,8 @@ fn variable(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name} takes a whole number, not `{text}`")))
 }
 
-/// A generator of random numbers: SplitMix64 (Steele, Lea and Flood, 2014). Neighbouring seeds give unrelated numbers.
+/// A generator of random numbers: SplitMix64 (Steele, Lea and Flood, 2014). Neighbouring seeds result in unrelated
+/// numbers.
 ///
 /// ```
 /// use millstream_verify_random::Random;
@@ -68,7 +69,7 @@ impl Random {
         Random(seed())
     }
 
-    /// Returns the generator of a seed.
+    /// Returns a generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Random(seed)

@@ -2,7 +2,7 @@
 
 use crate::machine::{Address, Instruction, Instruction::*, Register};
 
-/// The word that holds the count, and that waiters sleep on.
+/// The word of the count, on which waiters sleep.
 const COUNT: Address = 0;
 /// The separate word of the flag, in the two-word form.
 const WAITERS: Address = 1;
@@ -10,20 +10,20 @@ const WAITERS: Address = 1;
 /// The flag's bit in the one-word form: the topmost.
 const FLAG: u8 = 0x80;
 
-/// The value that a waiter waits to see change, as the expected word.
+/// The expected word: the value from which a waiter waits for a change.
 const KEY: Register = 0;
-/// The expected word with the flag.
+/// The expected word, with the flag set.
 const FLAGGED: Register = 1;
-/// The word found by a load or a compare-and-swap.
+/// The word that a load or a compare-and-swap has found.
 const FOUND: Register = 2;
 
 /// How the incrementer works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Increment {
-    /// Finds the flag set and stores the next value without the flag, then wakes. Otherwise adds by one instruction,
-    /// and wakes if the sum has the flag, which it leaves in place.
+    /// If the flag is set, stores the next value without the flag, and wakes. Otherwise adds with a single instruction;
+    /// if the sum has the flag, wakes, and does not clear the flag.
     Proven,
-    /// Works as [`Proven`](Self::Proven), on a machine whose interrupts can cut the addition in two.
+    /// Like [`Proven`](Self::Proven), on a machine whose interrupts can cut the addition in two.
     CutInTwo,
     /// Adds, and if the sum has the flag, clears it immediately.
     ClearAtOnce,
@@ -34,9 +34,9 @@ pub enum Increment {
 /// The steps of a waiter between setting the flag and falling asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiter {
-    /// The heavy fence (under the timed rule, the second in which an interrupt comes).
+    /// The heavy fence. (Under the timed rule, this is the second within which an interrupt comes.)
     pub fence: bool,
-    /// The kernel's check of the word as it lets the thread fall asleep.
+    /// The kernel's check of the word before the thread falls asleep.
     pub recheck: bool,
 }
 
@@ -82,7 +82,8 @@ const DONE: [&str; 4] = ["first done", "second done", "third done", "fourth done
 pub enum Compared {
     /// The whole word, as on a machine with addresses of 32 bits.
     All,
-    /// The half without the flag, as on a machine with addresses of 64 bits, whose futex is the low half of the word.
+    /// The half without the flag, as on a machine with addresses of 64 bits, where the futex is the low half of the
+    /// word.
     LowHalf,
 }
 
@@ -96,7 +97,7 @@ pub fn waiter(waiter: Waiter, compared: Compared, target: u8) -> Vec<Instruction
         JumpIfAtLeast(KEY, target, "end"),
         AddTo(FLAGGED, KEY, FLAG),
         LockedCompareExchange(COUNT, KEY, FLAGGED, FOUND),
-        // The word was the key, or the flag was already set; otherwise the count has changed.
+        // If the word without the flag is not the key, the count has changed.
         And(FOUND, FOUND, !FLAG),
         JumpIfDifferent(FOUND, KEY, "snapshot"),
     ];
@@ -112,7 +113,7 @@ pub fn waiter(waiter: Waiter, compared: Compared, target: u8) -> Vec<Instruction
 /// The order between the incrementer's store of the count and its check of the flag, in the two-word form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LightFence {
-    /// No fence: the waiters' heavy fence orders them.
+    /// No fence: the waiters' heavy fence orders the two.
     Free,
     /// A full fence.
     Full,

@@ -1,4 +1,4 @@
-//! The search through every state.
+//! The search of all states.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -29,8 +29,8 @@ impl Outcome {
     }
 }
 
-/// Executes the programs, one thread each, in every possible order. The search is breadth first, so the trace is a shortest
-/// one.
+/// Executes the programs, each on one thread, in every possible order. The search is breadth first, so the trace is as
+/// short as possible.
 #[must_use]
 pub fn explore(programs: &[Vec<Instruction>]) -> Outcome {
     let start = Machine::new(programs.len());

@@ -1,17 +1,17 @@
-//! Readers and reclaimers: two threads, each of which writes one word and then reads the other's.
+//! Readers and reclaimers: two threads, each of which writes its own word and then reads that of the other thread.
 //!
-//! The reader (fast) publishes the object it is about to use, then checks that the object is still current. The
-//! reclaimer (slow) makes the object stale, then checks which objects readers have published. If both missed each other,
-//! the reader would go on with an object that the reclaimer frees. Hazard pointers and epochs both have this shape. Only
-//! the order in memory matters, so every execution is one of few *interleavings*: F stands for a step of the fast thread,
-//! and S for one of the slow thread, in the order in which memory sees them.
+//! The reader (fast) publishes the object that it is about to use, and then checks that the object is still current.
+//! The reclaimer (slow) makes the object stale, and then checks which objects readers have published. If neither sees
+//! the other's write, the reader uses an object that the reclaimer frees. Both hazard pointers and epochs have this
+//! pattern. Only the order in memory matters, so there are few *interleavings*. They are written with F for a step of
+//! the fast thread and S for a step of the slow thread, in the order in which the steps reach memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::machine::{Access, Address, Instruction, Instruction::*, Machine, Register, Stamp};
 
-/// The word that is 0 while the object is current, then 1.
+/// The word that is 0 while the object is current, and 1 afterwards.
 const STALE: Address = 0;
 /// The word that is 1 once the reader has published.
 const PUBLISHED: Address = 1;
@@ -28,24 +28,24 @@ const SEEN: Register = 1;
 /// The reader's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fast {
-    /// Publishes and checks, with no fence between.
+    /// Publishes and checks, without a fence in between.
     Free,
-    /// Publishes and checks, with a full fence between.
+    /// Publishes and checks, with a full fence in between.
     Fenced,
     /// Publishes and does not check.
     Blind,
 }
 
-/// The reclaimer's means of seeing the publication.
+/// The method by which the reclaimer ensures that it sees the publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slow {
     /// Executes a full fence between its write and its check.
     Fenced,
-    /// Executes the fence, and waits until its own request has interrupted the reader.
+    /// Executes the fence, requests an interrupt of the reader, and waits for it.
     Interrupting,
     /// Interrupts the reader before its own write.
     InterruptingTooEarly,
-    /// Reads the clock, and waits until any interrupt has reached the reader's core since.
+    /// Reads the clock, and waits until any later interrupt has reached the reader's core.
     Awaiting(Stamp),
     /// Reads the clock before its own write.
     AwaitingFromTooEarly,
@@ -54,14 +54,14 @@ pub enum Slow {
 /// The outcome of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
-    /// The reader saw that its object is stale, and starts over.
+    /// The reader saw that its object is stale, and starts again.
     pub fast_saw: bool,
     /// The reclaimer saw the reader's publication, and waits.
     pub slow_saw: bool,
 }
 
 impl Outcome {
-    /// Returns whether the reader goes on with an object that the reclaimer frees.
+    /// Returns whether the reader uses an object that the reclaimer frees.
     #[must_use]
     pub fn is_use_after_free(self) -> bool {
         !self.fast_saw && !self.slow_saw
@@ -81,8 +81,8 @@ impl fmt::Display for Outcome {
 
 /// Returns every order in which memory may see the four steps, with its outcome.
 ///
-/// Lower case is the reader's: `p` for its publication, `l` for its check; upper case is the reclaimer's: `W` for its
-/// write that makes the object stale, `L` for its check.
+/// The reader's steps are in lower case: `p` for its publication, `l` for its check. The reclaimer's are in upper case:
+/// `W` for the write that makes the object stale, `L` for its check.
 #[must_use]
 pub fn interleavings(fast: Fast, slow: Slow) -> BTreeMap<String, Outcome> {
     let programs = [fast_program(fast), slow_program(slow)];
@@ -100,7 +100,7 @@ pub fn interleavings(fast: Fast, slow: Slow) -> BTreeMap<String, Outcome> {
     found
 }
 
-/// Follows, depth first, every execution that comes to an end.
+/// Follows, depth first, every execution to its end.
 fn follow(machine: &Machine, programs: &[Vec<Instruction>], order: &str, found: &mut BTreeMap<String, Outcome>) {
     if machine.has_ended(programs) {
         let saw = |thread| machine.register(thread, SEEN) == 1;

@@ -13,15 +13,15 @@ pub const REGISTERS: usize = 3;
 /// One instruction. Values are small; nothing wraps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instruction {
-    /// Gives the next instruction a name.
+    /// Defines a label at the next instruction.
     Label(&'static str),
-    /// Goes to the label.
+    /// Jumps to the label.
     Jump(&'static str),
-    /// Goes to the label if the bits of the mask in the register are not all zero.
+    /// Jumps to the label if the register has any bit of the mask.
     JumpIfAny(Register, u8, &'static str),
-    /// Goes to the label if the registers differ.
+    /// Jumps to the label if the registers differ.
     JumpIfDifferent(Register, Register, &'static str),
-    /// Goes to the label if the register is at least this.
+    /// Jumps to the label if the register is at least this value.
     JumpIfAtLeast(Register, u8, &'static str),
     /// register = value
     Set(Register, u8),
@@ -29,12 +29,12 @@ pub enum Instruction {
     AddTo(Register, Register, u8),
     /// register = register & mask
     And(Register, Register, u8),
-    /// register = memory: the youngest entry for the word in the thread's own buffer, or else memory.
+    /// register = memory, or the newest entry for the word in the thread's own buffer.
     Load(Register, Address),
     /// Puts a store into the thread's buffer.
     Store(Address, Register),
-    /// memory = memory + value without a lock prefix, with the sum also in the register (for its sign). The instruction
-    /// reads like a load, then stores like a store. It takes two steps, but no interrupt comes between them.
+    /// memory = memory + value, without a lock prefix; the register gets the sum, too. The instruction reads like a
+    /// load and then writes like a store. It takes two steps, but no interrupt comes between them.
     Add(Address, u8, Register),
     /// Like [`Add`](Self::Add), on a machine where an interrupt can come between the two steps.
     AddInTwo(Address, u8, Register),
@@ -47,15 +47,15 @@ pub enum Instruction {
     LockedStore(Address, u8),
     /// Drains the thread's buffer.
     Fence,
-    /// The system call that returns after every other thread has been interrupted once, or switched out.
+    /// The system call that returns after every other thread has been interrupted once or switched out.
     HeavyFence,
-    /// Reads the clock, so that later interrupts count as late enough: see [`Machine::with_interrupts`].
+    /// Reads the clock: interrupts after this step have a later time. See [`Machine::with_interrupts`].
     ReadClock,
     /// Waits until the word is not zero.
     Await(Address),
-    /// Falls asleep if the word and the register agree in the bits of the mask.
+    /// Sleeps if the word and the register agree in the bits of the mask.
     FutexWait(Address, Register, u8),
-    /// Falls asleep whatever the value of the word.
+    /// Sleeps whatever the value of the word.
     Sleep(Address),
     /// Wakes all threads that sleep on the word.
     FutexWake(Address),
@@ -91,13 +91,13 @@ pub struct Thread {
     interrupts: u8,
 }
 
-/// How an interrupt makes its time visible to other threads.
+/// The way in which an interrupt's time becomes visible to other threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stamp {
     /// By an ordinary store, visible after all earlier stores of the core, as on x86.
     InOrder,
-    /// By a store that may become visible before earlier ones, as on machines that promise no order of stores, unless
-    /// the handler orders them.
+    /// By a store that may become visible before earlier stores, as on machines that do not order stores, if the
+    /// handler does not order them either.
     OutOfOrder,
 }
 
@@ -123,7 +123,7 @@ pub struct Machine {
 pub enum Step {
     /// The oldest store of the thread's buffer reaches memory.
     Drain(usize),
-    /// The heavy fence of another thread interrupts the thread, which drains its buffer.
+    /// The heavy fence of another thread interrupts the thread and drains its buffer.
     Interrupt(usize, usize),
     /// A spontaneous interrupt of the thread stores its time and drains nothing.
     Stamp(usize),
@@ -131,7 +131,7 @@ pub enum Step {
     Execute(usize),
 }
 
-/// A step from the memory's point of view.
+/// A memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The thread's store reaches the word.
@@ -156,9 +156,9 @@ impl Machine {
         Machine { memory: [0; WORDS], threads: vec![thread; threads], interrupts: None, clock_was_read: false }
     }
 
-    /// Returns the same machine with up to `most` spontaneous interrupts of `thread`, at any moment between two instructions.
-    /// The time that each stores in `word` is 1 if a thread has executed [`ReadClock`](Instruction::ReadClock)
-    /// before, otherwise 0.
+    /// Returns the same machine with up to `most` spontaneous interrupts of `thread`, each between two instructions. An
+    /// interrupt stores its time in `word`: 1 if a thread has already executed [`ReadClock`](Instruction::ReadClock),
+    /// otherwise 0.
     #[must_use]
     pub fn with_interrupts(mut self, thread: usize, most: u8, word: Address, stamp: Stamp) -> Self {
         self.threads[thread].interrupts = most;
@@ -179,7 +179,7 @@ impl Machine {
         self.threads.iter().zip(programs).all(ended)
     }
 
-    /// Returns the memory access of a step that is about to be taken; for an interrupt that drains several stores, the first.
+    /// Returns the memory access of the next step; if it is an interrupt that drains several stores, the first access.
     #[must_use]
     pub fn access(&self, step: Step, programs: &[Vec<Instruction>]) -> Option<Access> {
         match step {
@@ -194,7 +194,7 @@ impl Machine {
         }
     }
 
-    /// Returns the number of threads that will never run again unless another thread wakes them.
+    /// Returns the number of sleeping threads, which run again only if another thread wakes them.
     #[must_use]
     pub fn sleepers(&self) -> usize {
         self.threads.iter().filter(|thread| thread.asleep_on.is_some()).count()
@@ -242,7 +242,7 @@ impl Machine {
         self.memory[address] = value;
     }
 
-    /// Returns the machine after the fence of `by` has interrupted `at`, if it can.
+    /// Returns the machine after the fence of `by` has interrupted `at`, if it can do so now.
     fn interrupted(&self, at: usize, by: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         let awaited = self.threads[by].awaited?;
         if awaited & (1 << at) == 0 || self.is_inside_of_an_addition(at, programs) {
@@ -256,7 +256,7 @@ impl Machine {
         Some(machine)
     }
 
-    /// Returns the machine after a spontaneous interrupt of `at`, if there can be one.
+    /// Returns the machine after a spontaneous interrupt of `at`, if one can come now.
     fn stamped(&self, at: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         let Interrupts { stamp, word } = self.interrupts?;
         if self.threads[at].interrupts == 0 || self.is_inside_of_an_addition(at, programs) {
@@ -277,7 +277,7 @@ impl Machine {
         thread.read.is_some() && matches!(programs[at][thread.next], Instruction::Add(..))
     }
 
-    /// Returns the machine after `at` has executed a step, if it can.
+    /// Returns the machine after `at` has executed a step, if it can do so now.
     fn executed(&self, at: usize, programs: &[Vec<Instruction>]) -> Option<Machine> {
         use Instruction as I;
 

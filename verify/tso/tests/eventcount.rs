@@ -1,4 +1,4 @@
-//! The event counts lose no wake-up with every part in place, and lose one when any part is removed.
+//! The complete event counts lose no wake-up; without any one of their parts, they can.
 
 use millstream_verify_tso::eventcount::*;
 use millstream_verify_tso::explore::{Outcome, explore};
@@ -48,7 +48,7 @@ fn with_fence_and_recheck_no_wake_up_is_lost() {
     }
 }
 
-/// Also covers the timed rule on a core that takes no interrupts.
+/// This is also the timed rule on a core without interrupts.
 #[test]
 fn without_the_fence_the_flag_is_overwritten() {
     for compared in BOTH {
@@ -77,7 +77,7 @@ fn a_fence_does_not_help_if_the_incrementer_checks_only_before_the_addition() {
     }
 }
 
-/// A waiter past its fence would sleep on the flag of another waiter that is not.
+/// A waiter that has passed its fence would sleep on the flag of another waiter that has not.
 #[test]
 fn a_flag_cleared_without_a_change_of_the_value_misleads_the_first_of_two_waiters() {
     holds(one_word(Increment::ClearAtOnce, Waiter::CAREFUL, Compared::All, 3, 1));

@@ -1,4 +1,4 @@
-//! Readers and reclaimers never miss each other with every part in place, and can when any part is removed.
+//! Readers and reclaimers with all parts never miss each other; without any one of the parts, they can.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn misses(fast: Fast, slow: Slow) -> Vec<String> {
 }
 
 const NONE: [String; 0] = [];
-/// The reader checks before its publication is visible, and all of the reclaimer's work lies between.
+/// The reader checks before its publication is visible, and both steps of the reclaimer come in between.
 const FSSF: &str = "lWLp";
 
 #[test]
