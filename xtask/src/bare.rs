@@ -1,5 +1,5 @@
-//! Checks, without the standard library, the parts that need no operating system: their test runs here, and they build
-//! for a machine without an operating system.
+//! Checks the parts that need no operating system: runs their test without the standard library, and builds them for a
+//! machine without an operating system.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::step::{Passed, cargo, run};
 use crate::tools::Tool;
 
-/// A target without a standard library, so that no use of it can go unnoticed.
+/// A target that has no standard library, so that any use of it fails the build.
 pub(crate) const TARGET: &str = "x86_64-unknown-none";
 
 const PARTS: [&str; 2] = ["--package=millstream-sync", "--no-default-features"];

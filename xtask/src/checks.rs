@@ -40,7 +40,7 @@ impl Scope<'_> {
     }
 }
 
-/// Returns every step of the scope, in the order they run.
+/// Returns every step of the scope, in the order in which they run.
 pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
     let mut steps = vec![
         fmt(scope).needs(Tool::rustfmt()).narrowed().fast(),
@@ -61,7 +61,8 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
         Step::inspect("msrv", "no dependency asks for a newer toolchain than the manifests promise", msrv::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
-        // In the workspace build, the command's package turns optional features on; in a user's build they are off.
+        // Built alone, because in the build of the workspace the command's package enables optional features that are
+        // off in a user's build.
         Step::cargo(
             "features",
             "the libraries and the command build without optional features, and the command says which one a flow needs",
@@ -71,7 +72,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         .then_cargo(["check", "--package=millstream", "--no-default-features"])
         .then_cargo(["clippy", "--package=millstream-cli", "--no-default-features", "--", "-D", "warnings"])
         .then_cargo(["test", "--package=millstream-cli", "--no-default-features", "--test=without_http"])
-        // This binary is built for a single test, which takes a second.
+        // Without optimisation: the binary is built for a single test, which takes a second.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
         Step::partial("bare", "hazard pointers build and work without the standard library", bare::check),
         unit(scope).narrowed().fast(),
@@ -119,8 +120,9 @@ fn doc(scope: &Scope<'_>) -> Option<Step> {
 
 /// Returns the step that runs the loom models of the scope, if it has any.
 ///
-/// A model explores on one thread and maps a stack for each thread of each execution. Two models in one process
-/// interrupt each other's core whenever a stack is unmapped, so each lane is a process with one model at a time.
+/// A model runs on one thread, and maps a stack for each modelled thread of each execution. Whenever a stack is
+/// unmapped, the kernel interrupts all cores of the process, so two models in one process slow each other down.
+/// Therefore each lane is a process that runs one model at a time.
 fn loom(scope: &Scope<'_>) -> Option<Step> {
     let chosen: Vec<_> = LOOM_PACKAGES.iter().filter(|models| scope.has(models.folder)).collect();
     let packages: Vec<String> = chosen.iter().map(|models| format!("--package={}", models.package)).collect();
@@ -133,7 +135,7 @@ fn loom(scope: &Scope<'_>) -> Option<Step> {
     };
     let lane = |targets: &[String]| vec![test(targets).env("RUST_TEST_THREADS", "1")];
     let library = |words: &[&str]| ["--lib"].iter().chain(words).map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    // The largest models go first.
+    // The largest models start first.
     let mut lanes = vec![];
     if scope.has("ring") {
         lanes.push(lane(&library(&["--", "model::channel"])));

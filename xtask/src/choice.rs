@@ -22,7 +22,7 @@ impl Choice {
     /// Reads `[--fast] [CRATE]… [STEP]…`, in any order.
     ///
     /// # Errors
-    /// Names a word that is neither a crate nor a step, and lists those that exist.
+    /// Names a word that is neither a crate nor a step, and lists the known ones.
     pub(crate) fn parse(args: &[String], root: &Path) -> Result<Self, String> {
         let known = members::all(root)?;
         let steps: Vec<&str> = every_step(&known).iter().map(|step| step.name).collect();
@@ -63,7 +63,7 @@ impl Choice {
         Ok(steps)
     }
 
-    /// Runs the chosen steps, and says what `--fast` left out.
+    /// Runs the chosen steps, and names the steps that `--fast` left out.
     ///
     /// # Errors
     /// Names the step that failed, and the command that repeats it.

@@ -1,5 +1,5 @@
-//! Steps that run beside the others, in a second process of this program with low priority, so that they use the time
-//! in which tests wait and builds keep only one core busy.
+//! Steps that run beside the others, in a second process of this program at low priority. They use the time in which
+//! tests wait or a build keeps only one core busy.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -18,7 +18,7 @@ pub(crate) struct Companion {
     child: Child,
     log: PathBuf,
     names: String,
-    /// Closed when this process ends, however it ends: the companion stops then.
+    /// Closed when this process ends in any way. The companion then stops.
     _alive: Option<ChildStdin>,
 }
 
@@ -41,7 +41,7 @@ impl Companion {
         Ok(Self { _alive: child.stdin.take(), child, log, names: names.join(", ") })
     }
 
-    /// Fails if the companion has failed already.
+    /// Fails if the companion has already failed.
     ///
     /// # Errors
     /// Returns the failure, whose output has been printed.
@@ -79,9 +79,9 @@ impl Companion {
 /// Returns the failure of a step.
 pub(crate) fn serve(args: &[String], root: &Path) -> Result<(), String> {
     thread::spawn(|| {
-        // An error ends the input as well.
+        // An error counts as the end of the input.
         drop(io::stdin().read_to_end(&mut Vec::new()));
-        // `kill` is a built-in command of the shell, so no program has to be found. It ends this process, too.
+        // `kill` is built into the shell, so it need not be installed. It ends this process, too.
         drop(Command::new("sh").args(["-c", "kill -KILL 0"]).status());
     });
     Choice::parse(args, root)?.run(root)

@@ -1,8 +1,8 @@
-//! The quick part of the tests, which finds most mistakes within minutes.
+//! The fast part of the tests, which finds most mistakes within minutes.
 
 use crate::members::Member;
 
-/// Test programs that take more than three seconds, or whose strength is the number of their rounds.
+/// Test programs that take more than three seconds, or that find mistakes only in many rounds.
 pub(crate) const SLOW_PROGRAMS: &[&str] = &[
     "calibration",
     "checker",
@@ -22,7 +22,7 @@ pub(crate) const SLOW_PROGRAMS: &[&str] = &[
     "stress",
 ];
 
-/// Slow unit tests, by a part of their names.
+/// Parts of the names of slow unit tests.
 pub(crate) const SLOW_TESTS: &[&str] = &["monitor::agreement"];
 
 /// Returns the arguments of `cargo test` for the quick tests of the packages.

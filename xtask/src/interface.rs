@@ -1,5 +1,5 @@
-//! Interfaces of libraries can grow: each public struct with public fields, and each public enum, is
-//! `#[non_exhaustive]`, or closed for a reason given here.
+//! Interfaces of libraries must be able to grow: each public struct with public fields, and each public enum, is
+//! `#[non_exhaustive]`, or is listed here as closed, with a reason.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -124,8 +124,8 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     ))
 }
 
-/// Returns whether a package promises a Rust interface. The libraries of the commands and of the daemon promise only the
-/// commands and the daemon, and the one for C promises its header.
+/// Returns whether a package promises a Rust interface. The libraries of the commands and the daemon do not, and the
+/// library for C promises only its header.
 pub(crate) fn is_promised(member: &Member) -> bool {
     member.has_library() && !["barrierd", "c", "cli", "command", "instruments"].contains(&member.short.as_str())
 }

@@ -1,5 +1,4 @@
-//! Invocations that run beside each other. The output of each is kept until it ends, so that it is printed in one
-//! piece.
+//! Invocations that run in parallel. The output of each is printed in one piece when the invocation ends.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -28,7 +27,7 @@ pub(crate) fn run(lanes: &[Vec<Invocation>], root: &Path) -> Result<(), String> 
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n      ")) }
 }
 
-/// Runs an invocation, and prints its output at the end.
+/// Runs an invocation, and prints its output when it has ended.
 fn captured(invocation: &Invocation, screen: &Mutex<()>, root: &Path) -> Result<(), String> {
     let line = invocation.shell_line();
     let (output, status) = output(invocation.command(root)).map_err(|error| format!("cannot run `{line}`: {error}"))?;
@@ -41,7 +40,7 @@ fn captured(invocation: &Invocation, screen: &Mutex<()>, root: &Path) -> Result<
 fn output(mut command: Command) -> io::Result<(Vec<u8>, ExitStatus)> {
     let (mut reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command holds the write ends of the pipe. Once they are dropped, the pipe ends when the child does.
+    // The command has the parent's write ends of the pipe. Without them, the pipe ends when the child does.
     drop(command);
     let mut output = Vec::new();
     reader.read_to_end(&mut output)?;

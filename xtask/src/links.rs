@@ -1,10 +1,10 @@
-//! The links of Markdown pages: each relative one leads to a file, and to a heading in it.
+//! The links of Markdown pages: the file of each relative link must exist, and so must its heading.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the broken links of `pages` (paths below `root`, with their texts), one line each: position and target.
+/// Returns a line for each broken link of `pages` (paths below `root`, with their texts): its position and its target.
 pub(crate) fn broken(root: &Path, pages: &[(String, String)]) -> Vec<String> {
     let mut anchors: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -40,7 +40,7 @@ fn follow(root: &Path, page: &str, target: &str, known: &mut BTreeMap<PathBuf, V
     if known[&path].iter().any(|heading| heading == anchor) { Ok(()) } else { Err("leads to no heading".to_owned()) }
 }
 
-/// Returns the lines outside of fenced code, with their numbers and without code between backticks.
+/// Returns the lines outside fenced code, with their numbers and without the code between backticks.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     (1..).zip(text.lines()).filter(move |(_, line)| {
@@ -54,7 +54,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in lines(text) {
-        // Every second part lies between backticks.
+        // Every second part is between backticks.
         let mut code = false;
         let mut rest = line;
         while let Some(at) = rest.find(['`', ']']) {
@@ -93,7 +93,7 @@ fn headings(text: &str) -> Vec<String> {
     anchors
 }
 
-/// Returns a heading as it is shown: a link is replaced by its text.
+/// Returns the visible text of a heading: a link is replaced by its text.
 fn visible(title: &str) -> String {
     let mut shown = String::new();
     let mut rest = title;

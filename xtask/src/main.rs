@@ -1,7 +1,6 @@
 //! The workspace's tasks, behind the alias `cargo xtask`.
 //!
-//! `cargo xtask test` is the one command that decides whether the tree is good: continuous integration runs it, after
-//! `cargo xtask setup`.
+//! `cargo xtask test` decides whether the tree is good. Continuous integration runs it after `cargo xtask setup`.
 
 mod bare;
 mod checks;

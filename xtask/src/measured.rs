@@ -1,5 +1,5 @@
-//! Writes `docs/measured.md`: one section for each workload, with the output of the bench program and its machine, date
-//! and commit. Other pages that repeat a figure mark it with its workload, and the figure is checked against the
+//! Writes `docs/measured.md`, which has a section for each workload: the output of the bench program, with its machine,
+//! date and commit. Where another page repeats a figure, a mark names the workload, and the figure is compared with the
 //! section.
 
 use std::fmt::Write as _;
@@ -47,11 +47,11 @@ processor. Peers take turns, round after round, in one process; tables give the 
 and ratios are taken within a round. Compare ratios, not times: they carry over to other machines far better.
 ";
 
-/// Runs the workload that `args` begin with, or every workload, and writes its section of the page.
+/// Runs the workload named by the first of `args`, or every workload, and writes the sections of the page.
 ///
 /// # Errors
-/// Fails when the bench program fails, or when the page cannot be read or written. The sections finished by then stay in the
-/// page.
+/// Fails when the bench program fails, or when the page cannot be read or written. Sections that were already written
+/// remain.
 pub(crate) fn write(root: &Path, args: &[String]) -> Result<(), String> {
     let (workloads, options) = match args.split_first() {
         Some((first, rest)) if WORKLOADS.contains(&first.as_str()) => (vec![first.as_str()], rest),
@@ -88,7 +88,7 @@ fn read(root: &Path, path: &str) -> Result<String, String> {
     }
 }
 
-/// Runs the bench program, shows its output as it arrives, and returns it.
+/// Runs the bench program, prints its output while it runs, and returns the output.
 fn run(root: &Path, workload: &str, options: &[String]) -> Result<String, String> {
     let mut child = Command::new(cargo())
         .args(PROGRAM)
@@ -119,7 +119,7 @@ fn section(workload: &str, options: &[String], report: &str, date: &str, commit:
     Ok(format!("{machine} {date}, commit {commit}, `{command}`.\n\n{}\n", figures.trim()))
 }
 
-/// Returns the page with the section in its place.
+/// Returns the page with this section of the workload.
 fn with_section(page: &str, workload: &str, section: &str) -> String {
     let mut new = OPENING.to_owned();
     for name in WORKLOADS {
@@ -146,7 +146,8 @@ fn end(workload: &str) -> String {
 
 /// Fails when a page repeats a time that the section of its workload does not have.
 ///
-/// `<!-- measured: WORKLOAD -->` marks its own line or, if it is alone in that line, the lines up to the next blank one.
+/// `<!-- measured: WORKLOAD -->` marks its own line or, if it is alone in its line, the lines up to the next blank
+/// line.
 ///
 /// # Errors
 /// Has one line for each figure that the section does not have: position, figure, workload.
@@ -205,14 +206,14 @@ fn repeated(page: &str) -> Vec<(usize, String, String)> {
     found
 }
 
-/// Returns whether a number of the section, rounded to the precision of `time`, equals `time`.
+/// Returns whether some number of the section equals `time` when rounded to the precision of `time`.
 fn states(section: &str, time: &str) -> bool {
     let decimals = time.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let numbers = section.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
     numbers.filter_map(|number| number.parse::<f64>().ok()).any(|number| format!("{number:.decimals$}") == time)
 }
 
-/// Returns the measured commit, marked when the tree differs from it.
+/// Returns the measured commit, with a mark if the tree differs from it.
 fn commit(root: &Path) -> Result<String, String> {
     let hash = output(Command::new("git").args(["rev-parse", "--short=10", "HEAD"]).current_dir(root))?;
     let changes = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!*.md"];

@@ -38,10 +38,10 @@ impl Member {
     }
 }
 
-/// Returns the members, in the order of the manifest's `members` and then of their names.
+/// Returns the members, in the order of the manifest's `members`, and by name within a pattern.
 ///
 /// # Errors
-/// Returns an error if a manifest cannot be read, or is not written as this reader expects.
+/// Returns an error if a manifest cannot be read, or does not have the expected form.
 pub(crate) fn all(root: &Path) -> Result<Vec<Member>, String> {
     let manifest = read(&root.join("Cargo.toml"))?;
     let list = manifest.split_once("\nmembers = [").and_then(|(_, rest)| rest.split_once(']'));
@@ -59,7 +59,7 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Member>, String> {
     Ok(members)
 }
 
-/// Returns the folders that a pattern of `members` stands for: `xtask`, or `crates/*`.
+/// Returns the folders that match a pattern of `members`, such as `xtask` or `crates/*`.
 fn folders(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, String> {
     let Some(parent) = pattern.strip_suffix("/*") else {
         return Ok(vec![root.join(pattern)]);

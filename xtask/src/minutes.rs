@@ -1,11 +1,11 @@
-//! The minutes that each step takes, so that a contributor can choose. `cargo xtask test` prints the times of its own run at
-//! the end; copy them here when a step changes.
+//! The minutes that each step takes, so that a contributor can choose steps. `cargo xtask test` prints the times of its
+//! run at the end; copy them to this file when a step changes.
 
-/// The machine of the table, and its state; times vary by a third from run to run.
+/// The machine of the table, and its state. Times vary by a third from run to run.
 pub(crate) const MEASURED_ON: &str =
     "about, beside other steps, on two cores of an AMD EPYC (a virtual machine), nothing built before";
 
-/// A step and its minutes. Builds count for the first step that needs them.
+/// Each step and its minutes. A build counts for the first step that needs it.
 const MINUTES: [(&str, f64); 19] = [
     ("fmt", 0.1),
     ("words", 0.1),

@@ -1,10 +1,10 @@
 //! The packages with loom models, and the check that the list is complete.
 //!
-//! A loom model is compiled from the same source as the code it checks, under `--cfg loom`, so a plain `cargo test`
-//! never runs it. Every package with models is therefore named here, and a package that mentions `cfg(loom)` without
-//! being named is a failure: a model that never runs proves nothing. Models are in a package's library and in the
-//! test programs named here, `tests/*_loom.rs`; the other tests are empty under loom, and building them would take
-//! longer than running the models.
+//! A loom model is compiled from the same source as the code that it checks, under `--cfg loom`, so a plain `cargo
+//! test` never runs it. A model that never runs proves nothing. So this file lists every package with models, and a
+//! package that mentions `cfg(loom)` and is not listed is an error. Models are in the library of a package and in the
+//! listed test programs, `tests/*_loom.rs`. Other tests are empty under loom, and building them would take longer than
+//! running the models.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,8 @@ pub(crate) struct Models {
     pub(crate) tests: &'static [&'static str],
 }
 
-/// Cargo's arguments for models, which have their own target folder, because the flag rebuilds everything.
+/// Cargo's arguments for models. Models have their own target folder, because everything has to be built again with the
+/// flag.
 pub(crate) const TEST: [&str; 3] = ["test", "--profile=loom", "--target-dir=target/loom"];
 
 /// The compiler's flags for models.

@@ -1,5 +1,5 @@
-//! The oldest toolchain that the manifest promises, `rust-version`: dependencies ask for no newer one, the other
-//! workspace says the same, and everything that is published builds with it.
+//! The oldest toolchain that the manifest promises, `rust-version`. No dependency requires a newer one, the other
+//! workspace promises the same version, and everything published builds with it.
 
 use std::fs;
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::process::Command;
 use crate::step::cargo;
 use crate::tools::{oldest_version, version_of};
 
-/// A separate workspace, which cannot inherit the version from this one.
+/// The manifest of a separate workspace, which cannot inherit the version from this one.
 const PYTHON: &str = "bindings/python/Cargo.toml";
 
-/// The packages to build: the first re-exports every library, the second and the last hold every command.
+/// The packages to build: the first re-exports every library, and the second and the last contain all commands.
 const BUILT: [&str; 4] = ["millstream", "millstream-cli", "millstream-c", "millstream-barrierd"];
 
-/// Compares the versions that the manifests of the workspace and of its dependencies name. A build with the oldest toolchain is
-/// a part of the soak.
+/// Compares the versions in the manifests of the workspace and of its dependencies. The build with the oldest toolchain
+/// is a part of the soak.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let oldest = oldest_version(root)?;
     let manifest = fs::read_to_string(root.join(PYTHON)).map_err(|error| format!("{PYTHON}: {error}"))?;
@@ -53,8 +53,8 @@ pub(crate) fn metadata(root: &Path) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Returns the packages that ask for a later version, as "FOLDER: VERSION". In the metadata, the `manifest_path` of a package
-/// precedes its `rust_version`.
+/// Returns the packages that require a later version, as "FOLDER: VERSION". In the metadata, the `manifest_path` of a
+/// package precedes its `rust_version`.
 fn newer(metadata: &str, oldest: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut folder = "";

@@ -1,4 +1,4 @@
-//! The notices that accompany a binary: the licences of all packages that are compiled into it.
+//! The notices that accompany a binary: the licences of all packages in it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,21 +1,22 @@
-//! Published packages are complete: each has both licences, a README, and the facts that a registry shows.
+//! Published packages are complete: each has both licences, a README, and the metadata that a registry shows.
 
 use std::fs;
 use std::path::Path;
 
 use crate::members::{self, Member};
 
-/// The licences, each of which demands that its text accompany every copy.
+/// The licences. Both require that their text accompany every copy.
 const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
 
 /// A package outside the workspace, which is published to another registry.
 const PYTHON: &str = "bindings/python";
 
-/// Lines that a manifest has, by their beginnings.
+/// The beginnings of lines that every manifest must have.
 const LINES: [&str; 5] =
     ["description = \"", "license.workspace", "repository.workspace", "keywords = [", "categories = ["];
 
-/// Lines that the manifest of a library has as well, so that its docs show every feature and system.
+/// The beginnings of lines that the manifest of a library must also have, so that its docs show every feature and
+/// system.
 const DOCS: [&str; 3] = ["[package.metadata.docs.rs]", "all-features = true", "targets = ["];
 
 /// Fails when a published package lacks a licence, its README or one of these lines.

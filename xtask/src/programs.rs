@@ -1,15 +1,15 @@
-//! The step `unit` for the whole workspace: one build, then its test programs in lanes beside each other, since many of
-//! the programs wait for processes and time rather than for a core.
+//! The step `unit` for the whole workspace: one build, and then the test programs in parallel lanes, because many of
+//! them wait for processes or time rather than for a core.
 
 use std::collections::BTreeSet;
 
 use crate::members::Member;
 use crate::step::{Invocation, Phase, Step};
 
-/// The comparison with peers; `cargo xtask soak peers` tests it, since its peers take longer to build than the engine.
+/// The benchmarks. `cargo xtask soak peers` tests them, because their peers take longer to build than the engine.
 const PEERS: &str = "millstream-benches";
 
-/// Programs that provoke races with as many threads as there are cores, or measure time. They run one after the other.
+/// Programs that measure time, or provoke races with as many threads as there are cores. They run one after the other.
 const WHOLE_CORES: &[&str] = &[
     "conservation",
     "eventcount_race",
@@ -23,7 +23,7 @@ const WHOLE_CORES: &[&str] = &[
     "stress",
 ];
 
-/// The programs that wait most, which have a lane of their own.
+/// The programs that wait most, which have a separate lane.
 const WAITING: &[&str] = &["command", "daemon"];
 
 /// A test of the engine without overflow checks, as in a release build, where an overflow wraps instead of panicking.

@@ -1,4 +1,5 @@
-//! The tests that `docs/security.md` names for its promises: each exists in the file that the page names, and is run.
+//! The tests that `docs/security.md` names for its promises: each must exist in the file that the page names, and must
+//! not be ignored.
 
 use std::fs;
 use std::path::Path;

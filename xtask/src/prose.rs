@@ -16,11 +16,11 @@ pub(crate) enum Kind {
     Message,
 }
 
-/// Words that belong together: no blank line, code or other kind of prose comes between them.
+/// A paragraph of prose, without a blank line, code or another kind of prose in between.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Paragraph {
     pub(crate) kind: Kind,
-    /// Line number, from 1, and text.
+    /// Each line's number, from 1, and its text.
     pub(crate) lines: Vec<(usize, String)>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Split {
     pub(crate) code: Vec<String>,
 }
 
-/// Splits `text`, in the language that `path` and the first line show; `None` for a language whose prose is not read.
+/// Splits `text`, whose language follows from `path` and the first line; `None` for a language that is not checked.
 pub(crate) fn split(path: &str, text: &str) -> Option<Split> {
     let extension = path.rsplit('/').next()?.rsplit_once('.').map(|(_, extension)| extension);
     match extension {
@@ -50,7 +50,7 @@ pub(crate) fn split(path: &str, text: &str) -> Option<Split> {
 #[derive(Default)]
 struct Gatherer {
     paragraphs: Vec<Paragraph>,
-    /// Whether the next piece begins a paragraph of its own.
+    /// Whether the next piece begins a new paragraph.
     broken: bool,
     /// Whether the text is inside a fenced block of code.
     fenced: bool,
@@ -76,7 +76,7 @@ impl Gatherer {
             self.broken = true;
             return;
         }
-        // An item of a list, a row of a table and a heading are each a paragraph of their own.
+        // An item of a list, a row of a table and a heading are separate paragraphs.
         let alone = ["- ", "* ", "| ", "#", "> "].iter().any(|start| text.starts_with(start));
         if follows && !self.broken && !alone && kind != Kind::Message {
             let last = self.paragraphs.last_mut().expect("a paragraph that this one follows");
@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
         self.text[..self.at].chars().next_back()
     }
 
-    /// Passes over `bytes`, and adds them to the code if they are code. Line ends always stay in the code.
+    /// Consumes `bytes`, and adds them to the code if they are code. Line ends are always added to the code.
     fn take(&mut self, bytes: usize, code: bool) -> &'a str {
         let taken = &self.rest()[..bytes];
         self.at += bytes;
@@ -210,7 +210,7 @@ impl<'a> Scan<'a> {
         self.take(self.rest().len().min(1), true);
     }
 
-    /// Reads the contents of a string, which are prose if they contain a blank.
+    /// Consumes the contents of a string, which are prose if they contain a blank.
     fn message(&mut self, bytes: usize) {
         let first = self.line;
         let contents = self.take(bytes, false);
@@ -221,7 +221,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads a character, a lifetime, or a lone quote.
+    /// Consumes a character, a lifetime, or a lone quote.
     fn quote(&mut self, rust: bool) {
         let rest = &self.rest()[1..];
         let mut letters = rest.char_indices();
@@ -256,7 +256,7 @@ fn raw_string(rest: &str, before: Option<char>) -> Option<usize> {
 fn hashes(text: &str, python: bool) -> Split {
     let mut prose = Gatherer::default();
     let mut code = Vec::new();
-    // The closing quotes of the documentation string that the line is in.
+    // The closing quotes, if the line is inside a documentation string.
     let mut open: Option<&str> = None;
     for (line, text) in (1..).zip(text.lines()) {
         let trimmed = text.trim();

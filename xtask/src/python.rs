@@ -1,7 +1,7 @@
-//! The Python package: a wheel is built, installed into its own virtual environment, and tested.
+//! The Python package: builds a wheel, installs it into its own virtual environment, and tests it.
 //!
-//! The package is outside the workspace, so that everything else builds without Python. On a machine without an
-//! interpreter, or before `cargo xtask setup`, the step is left out and says so.
+//! The package is outside the workspace, so that everything else builds without Python. Without an interpreter, or
+//! before `cargo xtask setup`, the step is skipped with a message.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,11 +42,11 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     Ok(Passed::Whole)
 }
 
-/// Builds the wheel, with debug assertions, in its own target folder. The name of the wheel says that it works with every
-/// Python from the oldest supported one on, and on every Linux from some version of the C library on.
+/// Builds the wheel, with debug assertions, in its own target folder. The wheel's name says that it works with every
+/// supported Python, and on every Linux with at least some version of the C library.
 fn wheel(root: &Path, environment: &Environment) -> Result<PathBuf, String> {
     let folder = root.join("target/python/wheels");
-    // Wheels of an earlier run must not be found below.
+    // Remove the wheels of earlier runs, so that the code below finds only the new wheel.
     drop(fs::remove_dir_all(&folder));
     let mut build = environment.python();
     build.args(["-m", "maturin", "build", "--quiet", "--profile=dev", "--manifest-path"]);
@@ -70,7 +70,8 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// A program that succeeds if Python is recent enough: its stable interface has everything the package uses.
+    /// A program that succeeds if Python is recent enough, which means that its stable interface has everything that
+    /// the package uses.
     pub(crate) const IS_RECENT: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 
     pub(crate) fn of(root: &Path) -> Self {

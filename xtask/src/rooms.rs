@@ -1,13 +1,14 @@
-//! The rooms of the engine: which file of `crates/flow/src` imports which, and whether the parts keep to themselves.
+//! The rooms of the engine: which files of `crates/flow/src` import which others, and whether the parts are
+//! independent.
 //!
-//! The check reads paths (`use` and inline ones) as text and resolves them to files, without macros, aliases or types;
-//! test modules do not count. It refuses
+//! The check reads paths (in `use` and inline) as text and resolves them to files, without macros, aliases or types;
+//! test modules do not count. It rejects
 //! - a cycle of imports among files, or among the engine's parts;
 //! - an import through a parent: `lib.rs` and `mod.rs` only declare modules and re-export for other crates;
 //! - a part that imports a step, which composes parts;
 //! - more than eight fields in the struct that composes the parts, and an `impl` of it inside a part;
-//! - a struct of a part that keeps some fields to itself and shows others beyond its part. (A struct that shows all its
-//!   fields is a plain value, which parts pass to each other.)
+//! - a struct of a part with both private fields and fields that are visible outside the part. (A struct whose fields
+//!   are all visible is a plain value, which parts pass to each other.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,13 +20,13 @@ const PARTS: [&str; 8] = ["units", "stages", "grants", "intake", "crew", "ledger
 /// The files that every part may import: plain values.
 const WORDS: [&str; 5] = ["claims", "pace", "settings", "histogram", "identity"];
 
-/// The only part that may import the code that runs without the mutex: a worker's turn keeps the results of that code.
+/// The only part that may import the code that runs without the mutex: a worker's turn stores the results of that code.
 const KNOWS_RUN: &str = "crew";
 
 /// The maximum number of fields of the composing struct.
 const MAX_FIELDS: usize = 8;
 
-/// Prints the rooms with all arrows, and checks them.
+/// Prints the rooms and all imports between them, and checks them.
 pub(crate) fn show(root: &Path) -> Result<(), String> {
     let house = House::read(&root.join("crates/flow/src"))?;
     for (from, targets) in house.arrows() {
@@ -61,13 +62,14 @@ impl House {
         [format!("{path}.rs"), format!("{path}/mod.rs")].into_iter().find(|file| self.files.contains_key(file))
     }
 
-    /// Returns the paths that a file names, from the crate's root.
+    /// Returns the paths in a file, relative to the crate's root.
     fn paths_in(&self, file: &str) -> Vec<Vec<String>> {
         let here = module_of(file);
         paths(&self.files[file]).into_iter().filter_map(|path| absolute(&here, &path)).collect()
     }
 
-    /// Returns the file that defines the last module of a path, and whether the path goes on to an item there.
+    /// Returns the file that defines the last module of a path, and whether the path continues to an item of that
+    /// module.
     fn resolve(&self, path: &[String]) -> Option<(String, bool)> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         (0..=path.len()).rev().find_map(|n| self.file_of(&path[..n]).map(|file| (file, n < path.len())))
@@ -80,7 +82,7 @@ impl House {
             let targets = paths.iter().filter_map(|path| self.resolve(path)).map(|(target, _)| target);
             (file.clone(), targets.filter(|target| target != file).collect())
         });
-        // A crate's root and a parent re-export what they declare: those arrows point down the tree.
+        // A crate's root and parent modules re-export their children: these arrows, down the tree, do not count.
         arrows.filter(|(file, _): &(String, _)| !is_parent(file)).collect()
     }
 
@@ -147,7 +149,7 @@ fn is_parent(file: &str) -> bool {
     file == "lib.rs" || file.ends_with("mod.rs")
 }
 
-/// Returns the engine's room that a file belongs to: the folder or file right below `engine`.
+/// Returns the room of a file in the engine: the folder or file directly below `engine`.
 fn room_of(file: &str) -> Option<&str> {
     let below = file.strip_prefix("engine/")?;
     Some(below.split('/').next().unwrap_or(below).trim_end_matches(".rs"))
@@ -231,7 +233,7 @@ fn code_of(text: &str) -> String {
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if line.trim() == "#[cfg(test)]" {
-            // The item that follows ends with a brace in the same column, or with its own line.
+            // The following item ends with a brace in the same column, or at the end of its own line.
             let indent = line.len() - line.trim_start().len();
             let end = format!("{}}}", " ".repeat(indent));
             let first = lines.next().unwrap_or_default();
@@ -253,7 +255,7 @@ fn module_of(file: &str) -> Vec<String> {
     if path == "lib" { Vec::new() } else { path.split('/').map(str::to_owned).collect() }
 }
 
-/// Returns a path that begins with `crate`, `self` or `super`, from the crate's root.
+/// Resolves a path that begins with `crate`, `self` or `super` to a path from the crate's root.
 fn absolute(here: &[String], path: &[String]) -> Option<Vec<String>> {
     let mut base = here.to_vec();
     let mut rest = path;
@@ -274,8 +276,8 @@ fn absolute(here: &[String], path: &[String]) -> Option<Vec<String>> {
     Some(base)
 }
 
-/// Returns all paths that begin with `crate::`, `self::` or `super::`, with the lists in braces of `use` taken apart. A
-/// visibility such as `pub(in crate::engine)` is no path.
+/// Returns all paths that begin with `crate::`, `self::` or `super::`, with the lists in braces of `use` expanded. A
+/// visibility such as `pub(in crate::engine)` does not count.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("::") {
@@ -283,7 +285,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
         let word = before.len() - before.chars().rev().take_while(|c| c.is_alphanumeric() || *c == '_').count();
         let begins = matches!(&before[word..], "crate" | "self" | "super");
         let continues = before[..word].ends_with("::") || before[..word].ends_with("in ");
-        // An indented `use super::…` belongs to an inline module, whose parent is the file itself.
+        // An indented `use super::…` is in an inline module, whose parent is the file itself.
         let in_inline_module = &before[word..] == "super" && before[..word].ends_with("    use ");
         if begins && !continues && !in_inline_module {
             expand(&text[word..], &mut Vec::new(), &mut found);
@@ -292,7 +294,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Adds the paths of one tree of imports, and returns the rest of the text.
+/// Adds the paths of a tree of imports, and returns the remaining text.
 fn expand<'a>(mut text: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'a str {
     let depth = prefix.len();
     loop {
@@ -320,7 +322,7 @@ fn expand<'a>(mut text: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<S
             }
         }
         if !text.starts_with(|c: char| c.is_alphabetic() || c == '_') {
-            // A turbofish, or the `*` of a glob.
+            // A turbofish or a glob ends the path.
             break;
         }
     }
@@ -368,7 +370,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Returns the structs that show some fields to the whole crate and keep the others private.
+/// Returns the structs with both private fields and fields that are visible in the whole crate.
 fn mixed_structs(text: &str) -> Vec<String> {
     let is_wide = |visibility: &str| matches!(visibility, "pub" | "pub(crate)");
     let mixed = structs(text).into_iter().filter(|(_, fields)| {

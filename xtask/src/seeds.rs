@@ -1,11 +1,11 @@
-//! Randomised tests draw from the seed of the run, so that the test command is deterministic.
+//! Randomised tests use the seed of the run, so that the test command is deterministic.
 
 use std::fs;
 use std::path::Path;
 
 use crate::members;
 
-/// The package that hands out the seed.
+/// The package that supplies the seed.
 pub(crate) const PACKAGE: &str = "millstream-verify-random";
 
 /// Fails when a file uses proptest without the configuration that supplies the seed of the run.
@@ -29,7 +29,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     ))
 }
 
-/// Adds the files below `folder` that run properties with a seed of their own.
+/// Adds the files below `folder` that run properties without the seed of the run.
 fn collect(folder: &Path, unseeded: &mut Vec<String>) -> Result<(), String> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(());

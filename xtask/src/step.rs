@@ -1,4 +1,4 @@
-//! One step of a task: commands that run in order, timed, until one fails.
+//! A step of a task: commands that run in order until one fails. The step is timed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,15 +12,15 @@ use crate::tools::Tool;
 
 /// A named check.
 pub(crate) struct Step {
-    /// The word on the command line and in the report.
+    /// The name on the command line and in the report.
     pub(crate) name: &'static str,
-    /// The statement that a pass of this step proves.
+    /// The statement that is true if the step passes.
     pub(crate) about: &'static str,
     /// Whether `--fast` runs the step.
     pub(crate) is_fast: bool,
-    /// Whether the step narrows to single packages.
+    /// Whether the step can be limited to single packages.
     pub(crate) narrows: bool,
-    /// Whether the step has its own target folder, and may run beside the other steps at low priority.
+    /// Whether the step has its own target folder, so that it can run beside the other steps at low priority.
     pub(crate) is_apart: bool,
     needs: Option<Tool>,
     work: Work,
@@ -37,7 +37,7 @@ enum Work {
     Partial(fn(&Path) -> Result<Passed, String>),
 }
 
-/// Lanes that run beside each other; each lane runs its invocations in order.
+/// Lanes that run in parallel; each lane runs its invocations in order.
 pub(crate) type Phase = Vec<Vec<Invocation>>;
 
 /// One `cargo` command.
@@ -47,15 +47,15 @@ pub(crate) struct Invocation {
     env: Vec<(&'static str, String)>,
 }
 
-/// How much of a step ran and passed.
+/// The result of a step that did not fail.
 pub(crate) enum Passed {
     Whole,
-    /// Some or all of the step was left out for this reason.
+    /// The step, or a part of it, was skipped for this reason.
     Without(String),
 }
 
 impl Step {
-    /// Returns a step that is one `cargo` invocation.
+    /// Returns a step with a single `cargo` invocation.
     pub(crate) fn cargo(
         name: &'static str,
         about: &'static str,
@@ -64,7 +64,7 @@ impl Step {
         Self::new(name, about, Work::Cargo(Vec::new())).then_cargo(args)
     }
 
-    /// Returns a step that builds with one invocation, and runs what it built in phases.
+    /// Returns a step that builds with one invocation, and then runs the built programs in phases.
     pub(crate) fn lanes(name: &'static str, about: &'static str, build: Invocation, phases: Vec<Phase>) -> Self {
         Self::new(name, about, Work::Lanes(build, phases))
     }
@@ -74,7 +74,7 @@ impl Step {
         Self::new(name, about, Work::Inspect(check))
     }
 
-    /// Returns a step that leaves out the parts for which the machine lacks a tool, and says so.
+    /// Returns a step that skips the parts for which the machine lacks a tool, with a message.
     pub(crate) fn partial(name: &'static str, about: &'static str, check: fn(&Path) -> Result<Passed, String>) -> Self {
         Self::new(name, about, Work::Partial(check))
     }
@@ -129,7 +129,7 @@ impl Step {
         }
     }
 
-    /// Returns the step's commands as one would type them; none for an inspection.
+    /// Returns the step's commands as shell commands; none for an inspection.
     #[cfg(test)]
     pub(crate) fn lines(&self) -> Vec<String> {
         match &self.work {
@@ -142,7 +142,7 @@ impl Step {
         }
     }
 
-    /// Runs the step in `root`; the error says which command failed and how to repeat it.
+    /// Runs the step in `root`. The error names the command that failed, and the command that repeats the step.
     pub(crate) fn run(&self, root: &Path) -> Result<Passed, String> {
         if let Some(tool) = self.needs.as_ref().filter(|tool| !tool.is_there()) {
             return Err(tool.missing());
@@ -170,7 +170,7 @@ impl Invocation {
         self
     }
 
-    /// Returns the command, and the folder that it runs in.
+    /// Returns the command, with its working folder.
     pub(crate) fn command(&self, root: &Path) -> Command {
         let mut command = Command::new(cargo());
         command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value))).current_dir(root);
@@ -201,7 +201,7 @@ pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
-/// Runs a command whose failure fails the step, and prints it as one would type it.
+/// Prints a command as a shell command and runs it. If the command fails, the step fails.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let line: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
@@ -227,7 +227,7 @@ pub(crate) fn run_all(steps: Vec<Step>, chosen: &str, root: &Path) -> Result<(),
     run_in_order(&steps, chosen, companion, root)
 }
 
-/// Runs `steps` in order, prints each with its time and the processor time of its commands, and waits for the companion
+/// Runs `steps` in order, and prints for each its time and the processor time of its commands. Waits for the companion
 /// at the end.
 fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, root: &Path) -> Result<(), String> {
     let began = Instant::now();
@@ -274,10 +274,10 @@ fn run_in_order(steps: &[Step], chosen: &str, mut companion: Option<Companion>, 
 
 /// Returns the processor time of all commands that have ended; zero if the system does not report it.
 fn computed() -> Duration {
-    /// The unit in which the kernel reports times to programs, on every machine.
+    /// The kernel reports times to programs in this unit, on every machine.
     const TICKS_PER_SECOND: u64 = 100;
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, may contain spaces.
+    // The numbers follow the name of the program, which is in parentheses and may contain spaces.
     let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace();
     let (in_programs, in_kernel) = (13, 14);
     let ticks: u64 = numbers

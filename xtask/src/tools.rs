@@ -1,5 +1,5 @@
-//! The tools that the steps need beside cargo and a C compiler. No check installs a tool: `cargo xtask setup` does, and
-//! [`Tool::missing`] names the command.
+//! The tools that the steps need in addition to cargo and a C compiler. Only `cargo xtask setup` installs tools; the
+//! message of [`Tool::missing`] names the command.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) struct Tool {
     install: Vec<String>,
     /// A command that succeeds if the tool is installed.
     test: Vec<String>,
-    /// The `xtask` command that installs this tool among others.
+    /// The `xtask` command that installs this tool and others.
     setup: &'static str,
 }
 
@@ -72,7 +72,8 @@ impl Tool {
         Ok(Tool::new(format!("Rust {version}"), install, test).for_soak())
     }
 
-    /// Returns the toolchain of the sanitizer and of libFuzzer; the sanitizer needs the source of the standard library.
+    /// Returns the toolchain of the sanitizer and of libFuzzer, with the source of the standard library, which the
+    /// sanitizer needs.
     pub(crate) fn nightly() -> Self {
         let install = words("rustup toolchain install nightly --profile minimal --component rust-src");
         let source = exists("rustup run nightly rustc --print sysroot", "/lib/rustlib/src/rust/library/std");
@@ -126,7 +127,7 @@ fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Returns a command that succeeds if the folder printed by another one, and `below` in it, exists.
+/// Returns a command that succeeds if the command `print` prints a folder in which `below` exists.
 fn exists(print: &str, below: &str) -> Vec<String> {
     vec!["sh".to_owned(), "-c".to_owned(), format!("test -d \"$({print}){below}\"")]
 }

@@ -1,20 +1,20 @@
-//! The figures of earlier runs, by processor: a run is compared only with runs on the same processor.
+//! The figures of earlier runs, by processor. A run is compared only with runs on the same processor.
 //!
-//! `docs/measured.tsv` has a line for each of our rows of a run: processor, workload, row, time over the best peer's,
-//! date, commit. It keeps the last few runs of each row on each processor.
+//! `docs/measured.tsv` has a line for each of Millstream's rows in a run: processor, workload, row, time divided by the
+//! best peer's, date, commit. It has the last few runs of each row on each processor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The number of runs that are kept for a row on a processor.
+/// The maximum number of runs of a row on a processor.
 const MAX_RUNS: usize = 5;
 
-/// A ratio to the best peer is reported if it has grown by more than this factor: rounds on one machine differ by less.
+/// A ratio to the best peer is reported if it has grown by more than this factor. Rounds on one machine differ by less.
 const WORSE: f64 = 1.25;
 
 const HEADER: &str = "processor\tworkload\trow\tover best peer\tdate\tcommit";
 
-/// One of our rows in one run.
+/// One of Millstream's rows in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
     processor: String,
@@ -34,7 +34,7 @@ impl Trend {
     /// Reads the file's text.
     ///
     /// # Errors
-    /// Names the first line that has another form, by its number.
+    /// Has the number of the first line that does not have this form.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let figure = |line: &str| {
             let [processor, workload, row, ratio, date, commit] =
@@ -59,8 +59,8 @@ impl Trend {
         text
     }
 
-    /// Adds the figures of a run, and drops the oldest figures of the same rows. Returns a line for each row whose ratio to
-    /// its peers has grown by more than runs usually differ.
+    /// Adds the figures of a run, and removes the oldest figures of the same rows. Returns a line for each row whose
+    /// ratio to the best peer has grown by more than [`WORSE`].
     pub(crate) fn add(&mut self, figures: Vec<Figure>) -> Vec<String> {
         let mut worse = Vec::new();
         for figure in figures {
@@ -113,7 +113,8 @@ impl Trend {
     }
 }
 
-/// Returns the figures of our rows in a report: of lines such as `ours / the best peer: 0.91, 0.88 to 0.95 over 5 rounds (…)`.
+/// Returns the figures of Millstream's rows in a report, from lines such as `ours / the best peer: 0.91, 0.88 to 0.95
+/// over 5 rounds (…)`.
 ///
 /// # Errors
 /// Returns an error if the report does not begin with its machine.

@@ -1,7 +1,8 @@
-//! The words of the house: comments, pages, messages and names read as native English, and links lead somewhere.
+//! The words of comments, pages, messages and names, and the links of pages.
 //!
-//! The step refuses banned words, each with a better form; it limits the number of words that a list alone cannot
-//! judge, and prints the counts. It reads every file that git knows or would add.
+//! The step rejects banned words, and suggests a better form for each. It limits the number of words that are wrong
+//! only in some contexts, and prints their counts. It rejects broken links. It reads every file that git tracks or
+//! would add.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ use std::process::Command;
 use crate::links;
 use crate::prose::{self, Kind, Paragraph, Split, Word};
 
-/// Words that are not written here, and the form to write. `/` separates spellings of one word.
+/// Banned words, and the form to write instead. `/` separates spellings of one word.
 const BANNED: &[(&str, &str)] = &[
     ("anew", "again"),
     ("in vain", "without success, or name the failure"),
@@ -41,7 +42,7 @@ const BANNED: &[(&str, &str)] = &[
     ("safety the caller's promise", "a sentence that names the promise"),
 ];
 
-/// Relatives and pronouns that are often used instead of a noun. They are counted by the line.
+/// Relatives and pronouns that are often used instead of a noun. Lines with such a word are counted.
 const HEADLESS: [&str; 6] = ["who", "whom", "whoever", "nobody", "somebody", "anybody"];
 
 /// The maximum number of lines of comments and pages with a word of [`HEADLESS`].
@@ -53,16 +54,16 @@ const MAX_WHAT_DOCS: usize = 0;
 /// The maximum length of a test's name.
 const MAX_TEST_NAME: usize = 80;
 
-/// Words that name no subject in the name of a test.
+/// Words that do not name a subject in the name of a test.
 const VAGUE_IN_TESTS: [&str; 4] = ["who", "whoever", "nobody", "somebody"];
 
-/// Endings and beginnings of constants that are limits, and the forms that limits have.
+/// Words in the names of limits, and the form to write instead.
 const LIMITS: [(&str, &str); 4] = [("MOST", "MAX_…"), ("LONGEST", "MAX_…"), ("LEAST", "MIN_…"), ("SHORTEST", "MIN_…")];
 
 /// Findings that are accepted: the file, the word, and the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[("xtask/src/words.rs", "*", "the lists, and the texts of the tests")];
 
-/// Fails on banned words and names, counts beyond their limits, and broken links; prints the counts.
+/// Fails on banned words and names, on counts beyond their limits, and on broken links. Prints the counts.
 ///
 /// # Errors
 /// Has one line for each finding: position, word, better form.
@@ -97,7 +98,7 @@ fn files(root: &Path) -> Result<Vec<(String, String)>, String> {
     let mut names: Vec<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
     names.sort_unstable();
     names.dedup();
-    // Files that git still knows but that are deleted, and files that are not text, are left out.
+    // Files that are deleted but still in git's index, and files that are not text, are left out.
     Ok(names
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), fs::read_to_string(root.join(name)).ok()?)))
@@ -172,7 +173,7 @@ impl Findings {
             }
         }
         for (line, name) in constants(code) {
-            // Claims are worded with "at most" and "at least".
+            // These names are not limits: claims are worded with "at most" and "at least".
             if name.ends_with("AT_MOST") || name.ends_with("AT_LEAST") {
                 continue;
             }

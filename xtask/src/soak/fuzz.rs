@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Bench, Part};
 use crate::tools::Tool;
 
-/// A target and, beside its seeds, the folders whose files it begins with.
+/// Each target, and the folders whose files it starts with, in addition to its seeds.
 const TARGETS: [(&str, &[&str]); 6] =
     [("control", &[]), ("flow_file", &["flows"]), ("history", &[]), ("http", &[]), ("manifest", &[]), ("slab", &[])];
 
@@ -30,7 +30,7 @@ pub(super) fn parts() -> impl Iterator<Item = Part> {
 fn run(bench: &Bench<'_>, target: &str, folders: &[&str]) -> Result<(), String> {
     let corpus = format!("fuzz/corpus/{target}");
     fs::create_dir_all(bench.root.join(&corpus)).map_err(|error| format!("cannot make {corpus}: {error}"))?;
-    // This is rustup's `cargo`, since the one that runs this program knows no other toolchain.
+    // rustup's `cargo`: the `cargo` that runs this program cannot select a toolchain.
     let mut command = Command::new("cargo");
     command.args(["+nightly", "fuzz", "run", "--sanitizer=none", target, &corpus, &format!("fuzz/seeds/{target}")]);
     command.args(folders).args(["--", &format!("-dict=fuzz/dictionaries/{target}")]);

@@ -24,8 +24,8 @@ pub(super) fn part() -> Part {
     }
 }
 
-/// Returns cargo with a lock file of its own. This is rustup's `cargo`, since the one that runs this program knows no other
-/// toolchain.
+/// Returns a command of cargo with a separate lock file. It is rustup's `cargo`, because the `cargo` that runs this
+/// program cannot select a toolchain.
 fn cargo(bench: &Bench<'_>) -> Command {
     let list = bench.root.join(FOLDER).join("Cargo.lock");
     let mut cargo = Command::new("cargo");

@@ -1,7 +1,8 @@
-//! `cargo xtask soak`: searches that find more the longer they run, and checks that `cargo xtask test` leaves out:
-//! fresh seeds, models at their whole depth, planted mistakes, ThreadSanitizer, fuzz targets, every peer of the
-//! benchmarks, every Python, the oldest dependencies and toolchain, the archives that a registry would get, and the
-//! interfaces since the last release.
+//! `cargo xtask soak`: searches that find more the longer they run, and slow checks that `cargo xtask test` leaves out.
+//!
+//! It runs the tests with fresh seeds, models at their full depth, planted mistakes, ThreadSanitizer, fuzz targets,
+//! every peer of the benchmarks, every Python, the oldest dependencies and toolchain, and the archives that a registry
+//! would get. It also compares the interfaces with those of the last release.
 
 mod fuzz;
 mod minimal;
@@ -30,7 +31,7 @@ use crate::tools::Tool;
 /// A part of the soak.
 struct Part {
     name: String,
-    /// The name of a group of parts, to which this one belongs.
+    /// The name of the group to which this part belongs.
     group: &'static str,
     about: &'static str,
     tools: Vec<Tool>,
@@ -39,7 +40,7 @@ struct Part {
 
 type Work = dyn Fn(&Bench<'_>) -> Result<(), String> + Send;
 
-/// The settings of a part: where and for how long it runs, against which revision, and where its output goes.
+/// The settings of a part: its folder, its time, the baseline revision, and the file for its output.
 struct Bench<'a> {
     root: &'a Path,
     time: Duration,
@@ -65,14 +66,14 @@ impl Bench<'_> {
 
     fn say(&self, text: &str) {
         match self.log.as_ref() {
-            // If the log cannot be written, the commands fail, because they write to it as well.
+            // If the log cannot be written, the commands fail anyway, because they write to it as well.
             Some(mut log) => drop(writeln!(log, "{text}")),
             None => println!("{text}"),
         }
     }
 }
 
-/// Returns every part, in the order they run.
+/// Returns every part, in the order in which they run.
 fn all(root: &Path) -> Result<Vec<Part>, String> {
     let mut parts = vec![
         randomised::part(root)?,
@@ -98,7 +99,7 @@ struct Choice {
     parts: Vec<Part>,
 }
 
-/// Runs the parts that `args` name, or all, and goes on after a failure.
+/// Runs the parts that `args` name, or all parts, and continues after a failure.
 ///
 /// # Errors
 /// Names the tools that are missing, or every part that failed.
@@ -136,7 +137,7 @@ pub(crate) fn soak(args: &[String], root: &Path) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n       ")) }
 }
 
-/// Runs a part; its output goes to a file in `logs` if other parts run beside it.
+/// Runs a part. If other parts run at the same time, its output goes to a file in `logs`.
 fn run<'a>(part: &Part, logs: Option<&PathBuf>, bench: impl Fn(Option<File>) -> Bench<'a>) -> Result<(), String> {
     let began = Instant::now();
     println!("== {}: {}", part.name, part.about);

@@ -1,4 +1,4 @@
-//! The oldest toolchain that the manifest promises: everything that is published builds with it.
+//! The oldest toolchain that the manifest promises: everything published builds with it.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The archives that a registry would get: every package builds from its own archive, and the archive of each library passes
-//! the tests that are in it.
+//! The archives that a registry would get: every package builds from its archive, and each library passes the tests in
+//! its archive.
 
 use std::fs;
 use std::path::Path;
@@ -24,17 +24,17 @@ pub(super) fn part(root: &Path) -> Result<Part, String> {
             let mut package = Command::new(cargo());
             package.args(["package", "--workspace", "--allow-dirty", "--target-dir=target/package-soak"]);
             bench.run(package.args(private.iter().map(|package| format!("--exclude={package}"))))?;
-            // The folder is outside the workspace, which would otherwise claim the packages.
+            // The folder is outside the workspace, because cargo would otherwise treat the packages as members of it.
             let folder = std::env::temp_dir().join(format!("millstream-archives-{}", std::process::id()));
             let outcome = test(bench, &members, &folder);
-            // A folder that cannot be removed is not a failure.
+            // It is no failure if the folder cannot be removed.
             drop(fs::remove_dir_all(&folder));
             outcome
         }),
     })
 }
 
-/// Unpacks all archives, and tests those of libraries; each uses the other archives instead of the packages in the
+/// Unpacks all archives, and tests those of libraries. Dependencies come from the other archives instead of the
 /// registry.
 fn test(bench: &Bench<'_>, members: &[Member], folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -52,13 +52,13 @@ fn test(bench: &Bench<'_>, members: &[Member], folder: &Path) -> Result<(), Stri
         let manifest = folder.join(format!("{}-{version}/Cargo.toml", member.package));
         let mut test = Command::new(cargo());
         test.arg("test").arg(format!("--manifest-path={}", manifest.display())).args(&replace).arg(&target);
-        // As in the workspace's own profile, which is not in the archives.
+        // The workspace's profile has this setting, but the archives do not contain the profile.
         bench.run(test.arg("--config=profile.dev.opt-level=1"))?;
     }
     Ok(())
 }
 
-/// Returns whether a package is a library that is useful on its own. The tests of the commands need flows of the repository, and
+/// Returns whether the tests of a package run from its archive. Those of the commands need flows of the repository, and
 /// those of the C bindings need the folders of their own build.
 fn is_tested(member: &Member) -> bool {
     member.has_library() && !["c", "cli", "command", "instruments"].contains(&member.short.as_str())

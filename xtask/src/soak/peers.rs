@@ -1,4 +1,4 @@
-//! The comparison with peers, whose build takes longer than its tests.
+//! The benchmarks with every peer: their build takes longer than their tests.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! The Python package as users get it: the source archive makes a wheel, which passes the tests on every Python at hand.
+//! The Python package as users get it: a wheel is built from the source archive, and passes the tests on every
+//! installed Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,7 @@ use crate::tools::Tool;
 
 const FOLDER: &str = "target/python-soak";
 
-/// The minor numbers of the versions to look for. The first is that of `python3.11`, whose stable interface the wheel
-/// uses.
+/// The minor numbers of the versions to try. The first is that of `python3.11`, whose stable interface the wheel uses.
 const MINORS: std::ops::Range<u32> = 11..30;
 
 pub(super) fn part(root: &Path) -> Part {
@@ -26,7 +26,7 @@ pub(super) fn part(root: &Path) -> Part {
 
 fn run(bench: &Bench<'_>) -> Result<(), String> {
     let folder = bench.root.join(FOLDER);
-    // Archives of an earlier run must not be found below.
+    // Remove the archives of earlier runs, so that the code below finds only the new one.
     drop(fs::remove_dir_all(&folder));
     let environment = Environment::of(bench.root);
     let target = bench.root.join("target/python");
@@ -49,7 +49,7 @@ fn run(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the file of the folder with this ending.
+/// Returns the only file of the folder with this ending.
 fn the_only(folder: &Path, ending: &str) -> Result<PathBuf, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files = entries.filter_map(|entry| Some(entry.ok()?.path()));

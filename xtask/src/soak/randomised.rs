@@ -1,4 +1,4 @@
-//! The randomised tests, from fresh seeds.
+//! The randomised tests, with fresh seeds.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::step::cargo;
 /// The factor by which a test runs longer than in the test command.
 const STRESS: &str = "4";
 
-/// Returns the part that repeats the tests of every package that draws from a seed, until the time is over.
+/// Returns the part that repeats the tests of every package with randomised tests, until the time is over.
 pub(super) fn part(root: &Path) -> Result<Part, String> {
     let members = members::all(root)?.into_iter().filter(|member| member.depends_on(seeds::PACKAGE));
     let packages: Vec<String> = members.map(|member| format!("--package={}", member.package)).collect();
@@ -41,7 +41,7 @@ pub(super) fn part(root: &Path) -> Result<Part, String> {
     })
 }
 
-/// Returns a random number with room for the tests that count up from their seed.
+/// Returns a random seed that is small enough for tests that count up from their seed.
 fn fresh() -> u64 {
     RandomState::new().build_hasher().finish() >> 1
 }

@@ -1,5 +1,5 @@
-//! Stress tests under ThreadSanitizer, with a standard library that is instrumented as well: otherwise the sanitizer
-//! misses the synchronisation inside the library, and reports false races.
+//! Stress tests under ThreadSanitizer. The standard library is instrumented as well: otherwise the sanitizer does not
+//! see the synchronisation inside the library, and reports false races.
 
 use std::process::Command;
 
@@ -8,9 +8,9 @@ use crate::tools::Tool;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Packages and their test programs. Two kinds of program are left out, because the sanitizer reports accesses in them that
-/// are no mistakes: those of the slab, which discards a copy whose object has changed meanwhile, and those of reclamation,
-/// whose readers and reclaimers synchronise by fences, which the sanitizer does not see.
+/// Packages and their test programs. Two kinds of program are left out, because the sanitizer reports correct accesses
+/// in them. The slab discards a copy if the object has changed during the copy. In reclamation, readers and reclaimers
+/// synchronise by fences, which the sanitizer does not see.
 const PROGRAMS: [(&str, &[&str]); 2] =
     [("millstream-sync", &["eventcount", "eventcount_stress", "lock"]), ("millstream-ring", &["channel", "stress"])];
 
@@ -22,11 +22,11 @@ pub(super) fn part() -> Part {
         tools: vec![Tool::nightly()],
         work: Box::new(|bench| {
             PROGRAMS.iter().try_for_each(|(package, programs)| {
-                // This is rustup's `cargo`, since the one that runs this program knows no other toolchain.
+                // rustup's `cargo`: the `cargo` that runs this program cannot select a toolchain.
                 let mut test = Command::new("cargo");
                 test.args(["+nightly", "test", "-Zbuild-std", "--target", TARGET, "--target-dir=target/tsan"]);
                 test.arg(format!("--package={package}")).args(programs.iter().map(|name| format!("--test={name}")));
-                // `--cfg tsan`: a locked addition stands in for the assembly, which the sanitizer does not see.
+                // With `--cfg tsan`, a locked addition replaces the assembly, which the sanitizer does not see.
                 bench.run(test.env("RUSTFLAGS", "--cfg tsan -Zsanitizer=thread"))
             })
         }),

@@ -1,4 +1,4 @@
-//! The Rust interfaces of published libraries since the last release: a change that breaks a user comes with a new version.
+//! The Rust interfaces of published libraries since the last release: a breaking change requires a new version.
 
 use std::path::Path;
 use std::process::Command;
