@@ -1,10 +1,10 @@
-//! Compiles the loops over liburcu where its headers and its library are installed (Debian's `liburcu-dev`).
+//! Compiles the loops over liburcu if its headers and its library are installed (Debian's `liburcu-dev`).
 
 use std::path::Path;
 
 const SOURCE: &str = "src/reclaim/liburcu.c";
 
-/// The header that the source includes, in the places where systems install it.
+/// The header that the source includes, in the folders in which systems install it.
 const HEADERS: [&str; 2] = ["/usr/include/urcu/urcu-memb.h", "/usr/local/include/urcu/urcu-memb.h"];
 
 fn main() {

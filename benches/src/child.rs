@@ -1,4 +1,4 @@
-//! Runs one competitor alone in a child process, because peak memory belongs to a process, not to a function.
+//! Runs a competitor alone in a child process, because peak memory can only be measured for a whole process.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,9 +9,9 @@ use crate::machine::peak_rss_kib;
 /// The report of a competitor that ran alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// Seconds the work took.
+    /// The seconds that the work took.
     pub seconds: f64,
-    /// The highest resident set size in KiB, where the system reports it.
+    /// The highest resident set size in KiB, if the system reports it.
     pub peak_rss_kib: Option<u64>,
 }
 

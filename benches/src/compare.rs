@@ -1,31 +1,31 @@
-//! Alternating rounds, and the conclusions they support.
+//! Alternating rounds, and the conclusions that they support.
 //!
-//! Ratios are taken round by round, between adjacent runs, so slow drift of the machine cancels. The smallest and the
-//! largest of `n` such ratios enclose the true median ratio with probability at least 1 − 2^(1−n), whatever the
-//! distribution: each ratio falls on either side of the median with probability one half, and the median lies outside
-//! only when all of them fall on the same side.
+//! Ratios are computed for each round, between adjacent runs, so a slow drift of the machine cancels. The smallest and
+//! the largest of `n` such ratios enclose the true median ratio with a probability of at least 1 − 2^(1−n), whatever
+//! the distribution. The reason is that each ratio is above or below the median with a probability of one half, and the
+//! median is outside only if all ratios are on the same side.
 
 use crate::error::Error;
 use crate::table;
 
-/// The part a competitor plays in the comparison.
+/// The role of a competitor in the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The engine.
+    /// Millstream.
     Ours,
-    /// Does the same work; ours is compared with the fastest of these.
+    /// Does the same work. Ours is compared with the fastest peer.
     Peer,
-    /// Shown for scale: it does less than the work (no queues, or coarser items).
+    /// Shown for scale: does less than the whole work (no queues, or coarser items).
     Reference,
 }
 
-/// One way to do the work.
+/// A competitor.
 pub struct Competitor<'a> {
     /// The name in the report.
     pub name: String,
-    /// The part it plays in the comparison.
+    /// Its role in the comparison.
     pub role: Role,
-    /// Does the work once and returns its figure (a time: smaller is better).
+    /// Does the work once and returns its figure, a time.
     pub run: Box<dyn FnMut() -> Result<f64, Error> + 'a>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Competitor<'a> {
 pub struct Figures {
     /// The competitor's name.
     pub name: String,
-    /// The part it plays in the comparison.
+    /// Its role in the comparison.
     pub role: Role,
     /// One figure per round, in the order of the rounds.
     pub rounds: Vec<f64>,
@@ -56,7 +56,7 @@ pub struct Comparison {
     pub figures: Vec<Figures>,
 }
 
-/// Runs the competitors in turn, `rounds` times, after `warmups` uncounted rounds.
+/// Runs each competitor in turn, for `rounds` rounds after `warmups` uncounted rounds.
 ///
 /// # Errors
 /// Returns the first error of a competitor, with its name.
@@ -131,7 +131,7 @@ fn verdict(ours: &Figures, best: &Figures) -> String {
     text
 }
 
-/// Figures of `a` over figures of `b`, round by round.
+/// The figures of `a` divided by those of `b`, for each round.
 fn ratios(a: &Figures, b: &Figures) -> Vec<f64> {
     a.rounds.iter().zip(&b.rounds).map(|(a, b)| a / b).collect()
 }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round() {
-        // The machine halves its speed after the first round, and the ratio stays put.
+        // The machine's speed halves after the first round, and the ratio does not change.
         let ours = figures("ours", Role::Ours, &[1.0, 2.0, 2.0]);
         let peer = figures("peer", Role::Peer, &[2.0, 4.0, 4.0]);
         assert_eq!(ratios(&ours, &peer), [0.5, 0.5, 0.5]);

@@ -1,7 +1,7 @@
 //! One process per unit: `/bin/true` through a flow file, against `xargs -P2 -n1`.
 //!
-//! Both are whole commands, started by this program, with the same lines in a file as their input and with nothing to
-//! print; the figure is the wall time from start to end.
+//! Both are complete commands that this program starts, with the same lines as input and without output. The figure is
+//! the wall time from start to end.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use crate::error::Error;
 
 const UNITS: usize = 3000;
 const QUICK_UNITS: usize = 50;
-/// How many processes run at a time.
+/// The number of processes that run at a time.
 const PARALLEL: usize = 2;
 
 /// Runs both commands in turn and prints the wall time of each.
@@ -56,7 +56,7 @@ fn numbered_lines(units: usize) -> String {
     })
 }
 
-/// The flow file that does what `xargs -P2 -n1 /bin/true` does: the child has no input, and its output is inherited.
+/// A flow file with the work of `xargs -P2 -n1 /bin/true`: the child has no input, and inherits standard output.
 fn flow_file(lines: &Path) -> String {
     format!(
         r#"name = "true"
@@ -94,9 +94,9 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(Error::at(path))
 }
 
-/// Builds the command as packages have it (instantly when it is up to date) and returns its path.
+/// Builds the command as it is packaged, if it is not up to date, and returns its path.
 ///
-/// Without cargo, the existing binary beside this program serves instead.
+/// Without cargo, returns the existing binary beside this program.
 fn build_millstream() -> Result<PathBuf, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(&cargo)

@@ -1,25 +1,25 @@
 //! Millstream beside its peers.
 //!
 //! Every workload runs all competitors in turn, round after round (A B C D A B C D …), in one process, so that a
-//! machine that slows down slows all of them. It prints the median with the smallest and the largest round, and the
-//! ratio of ours to the fastest peer round by round. Peak memory is the exception: it belongs to a process, so each
-//! competitor also runs alone in a child.
+//! slowdown of the machine affects all of them. It prints the median with the smallest and the largest round, and the
+//! ratio of ours to the fastest peer, computed for each round. Peak memory can only be measured for a whole process, so
+//! for that each competitor also runs alone in a child process.
 //!
 //! | workload | question | peers |
 //! | --- | --- | --- |
 //! | [`archive`] | a real job: walk, read, BLAKE3, zstd, store | rayon, a thread per stage, tokio, a loop |
-//! | [`noop`] | what does a unit's way through four stages cost? | crossbeam-channel, tokio |
+//! | [`noop`] | what does a unit cost that passes four empty stages? | crossbeam-channel, tokio |
 //! | [`queued`] | does a unit cost more when many others wait? | the engine with a short queue |
 //! | [`eventcount`] | what do increments and wake-ups cost? | a plain store, a locked addition, a bare futex |
 //! | [`ring`] | what are the throughput, latency and CPU time of rings and channels? | rtrb, disruptor, ArrayQueue, crossbeam-channel, kanal, std, flume, and the LMAX Disruptor where Java is installed |
 //! | [`reclaim`] | what do readers and writers pay for memory reclamation, and a stack and a queue built on it? | crossbeam-epoch, haphazard, seize, arc-swap, liburcu |
 //! | [`history`] | how long does deciding a history take, and how much memory? | porcupine |
-//! | [`slab`] | what do allocation and freeing cost in a shared slab, and how long is their tail? | mimalloc, jemalloc, glibc, lists with wide compare-and-swap |
+//! | [`slab`] | what do allocation and freeing cost in a shared slab, and what is their tail latency? | mimalloc, jemalloc, glibc, lists with wide compare-and-swap |
 //! | [`fence`] | how long do heavy fences take, and what does the daemon cost? | membarrier, mprotect |
-//! | [`counter`] | what do statistics cost, and how much do racy ones lose? | `fetch_add`, a scan without statistics |
+//! | [`counter`] | what do statistics cost, and how many additions do racy counters lose? | `fetch_add`, a scan without statistics |
 //! | [`lock`] | how many critical sections a second, and how long does entering one take? | std, parking_lot |
 //! | [`fiber`] | what do switches, spawns, waits and connections of fibers cost? | may, tokio, Go, corosensei, threads, a loop over epoll |
-//! | [`stream`] | what do chains, forks that join and text programs cost per value? | a loop, crossbeam-channel, awk, mlr, jq |
+//! | [`stream`] | what do chains, forks and joins, and text programs cost per value? | a loop, crossbeam-channel, awk, mlr, jq |
 //! | [`exec`] | what does one process per unit cost? | `xargs -P2` |
 //!
 //! `cargo xtask bench --help` lists the options.

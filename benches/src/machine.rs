@@ -1,4 +1,4 @@
-//! One line about the machine, so that a printed figure can be judged later.
+//! A line about the machine, for the interpretation of printed figures.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The processor's name; virtual machines give many processors the same one, which family and model tell apart.
+/// The processor's name, with family and model, because many virtual processors have the same name.
 fn cpu_model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let value = |key| first_value(&text, key);
@@ -32,15 +32,15 @@ fn kernel() -> String {
 
 /// The highest resident set size of this process so far, in KiB; `None` without `/proc`.
 ///
-/// `VmHWM` belongs to the address space. `ru_maxrss` will not do: it starts at the parent's resident set size at the
-/// time of the spawn.
+/// This is `VmHWM`, which belongs to the address space. `ru_maxrss` does not work: it starts at the parent's resident
+/// set size at the time of the spawn.
 #[must_use]
 pub fn peak_rss_kib() -> Option<u64> {
     let text = fs::read_to_string("/proc/self/status").ok()?;
     first_value(&text, "VmHWM")?.strip_suffix(" kB")?.trim().parse().ok()
 }
 
-/// The value of the first `key : value` line.
+/// The value of the first line `key : value`.
 fn first_value(text: &str, key: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;

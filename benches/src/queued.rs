@@ -2,12 +2,12 @@
 //!
 //! Two measurements, each with a thousand and with a million units waiting:
 //!
-//! - *released*: all of them wait behind a closed gate; the gate opens, and they drain through four no-op stages.
-//!   Units make several rounds, so that both populations make the same number of passes.
-//! - *parked*: they wait for a busy key and stay there while other units pass them.
+//! - *released*: all units wait at a closed gate; the gate opens, and they drain through four no-op stages. Each unit
+//!   passes the stages several times, so that both populations make the same number of passes.
+//! - *parked*: all units wait for a busy key, and remain there while other units pass them.
 //!
-//! A scheduler that looks at every waiting unit shows a ratio far above one. The memory hierarchy accounts for part
-//! of the ratio: the state of a thousand units fits in a core's cache.
+//! A scheduler that examines every waiting unit has a ratio far above one. A part of the ratio is due to the memory
+//! hierarchy: the state of a thousand units fits into a core's cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -23,15 +23,15 @@ use crate::noop::nothing;
 const BATCH: usize = 64;
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
-/// Passes through the four stages in *released*: fifty for each of the many. Passing the gate and retiring happen
-/// once per unit, cost some 50 ns, and are not the question here. For the few they vanish in the number of passes;
-/// fifty passes bring them down to a nanosecond per pass for the many as well.
+/// The number of passes through the four stages in *released*: fifty passes for each of a million units. A unit passes
+/// the gate and retires only once, which costs some 50 ns and is not the question here. With fifty passes per unit,
+/// these 50 ns are a nanosecond per pass; with fewer units, they are even less.
 const RELEASED_PASSES: u64 = 50_000_000;
-/// How many units pass the others in *parked*.
+/// The number of units that pass the others in *parked*.
 const PARKED_PASSES: u64 = 2_000_000;
-/// Tokens of a key in *parked*, and the limit on units that pass the parked ones at a time.
+/// The tokens of a key in *parked*. This also limits the number of units that pass the parked ones at a time.
 const KEY_TOKENS: u64 = 4096;
-/// How long the units may take to be queued before the run counts as failed.
+/// The time within which all units must be queued; otherwise the run fails.
 const QUEUED_WITHIN: Duration = Duration::from_secs(120);
 
 /// Measures with few and with many units waiting and prints the ratio.
@@ -62,7 +62,7 @@ fn measure(
 
 /// The units of this module's flows.
 enum Unit {
-    /// Holds the gate, or the busy key, until the plug is pulled.
+    /// Holds the tokens of the gate or of the busy key until the plug is pulled.
     Plug,
     /// Waits for the tokens that the plug holds.
     Waiting,
@@ -70,7 +70,7 @@ enum Unit {
     Passing,
 }
 
-/// Nanoseconds per pass when `waiting` units are released together and make `passes` in all.
+/// Nanoseconds per pass when `waiting` units are released together and make `passes` passes in total.
 fn released(waiting: u64, passes: u64) -> Result<f64, Error> {
     struct Lap {
         unit: Unit,
@@ -213,7 +213,7 @@ fn expect_retired(retired: u64, expected: u64) -> Result<(), Error> {
     }
 }
 
-/// Blocks a worker in a stage, and keeps the tokens granted to its unit, until it is pulled.
+/// Blocks a worker in a stage, which holds the tokens of its unit, until the plug is pulled.
 #[derive(Default)]
 struct Plug {
     state: Mutex<PlugState>,

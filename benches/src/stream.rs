@@ -1,10 +1,10 @@
-//! Streams: chains beside loops, forks that join beside channels, and programs as text beside those of a shell.
+//! Streams: chains are compared with loops, forks and joins with channels, and text programs with shell commands.
 //!
-//! - *a chain*: map, filter and windows of numbers, whose sum the compiler could also make of a loop by hand;
-//! - *a fork*: the differences of neighbours. The peers give each branch a bounded channel, with a thread for each branch or
-//!   for the source alone;
-//! - *lines*, *csv* and *json*: a sum over a file, as programs of a shell compute it. A program that is not installed is left
-//!   out. Its figure contains its start, a millisecond or two.
+//! - *a chain*: map, filter and windows of numbers, ending in a sum; the peer is a handwritten loop with the same sum;
+//! - *a fork*: the differences of neighbours. The peers have a bounded channel for each branch, with a thread for each
+//!   branch or for the source alone;
+//! - *lines*, *csv* and *json*: a sum over a file. The peers are shell commands, whose figures include a millisecond or
+//!   two for their start. Commands that are not installed are left out.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -21,7 +21,7 @@ use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
 
-/// The values of a chain, and those of a fork, which cost more each.
+/// The number of values of a chain. A fork has fewer values, which cost more each.
 const VALUES: u64 = 10_000_000;
 const FORKED: u64 = 1_000_000;
 /// The lines of a file.
@@ -50,7 +50,7 @@ const FORK: [(&str, Role, Sum); 4] = [
     ("a loop", Role::Reference, |n| Ok((1..n).map(|next| black_box(next) - (next - 1)).sum())),
 ];
 
-/// The form of a file, our program, and those of others.
+/// A form of file, with our program and those of the peers.
 struct Form {
     name: &'static str,
     line: fn(&mut String, u64, u64),
@@ -89,7 +89,7 @@ const FORMS: [Form; 3] = [
 /// Runs all parts and prints nanoseconds per value.
 ///
 /// # Errors
-/// Fails when a competitor computes another sum than the loop by hand, or when a file cannot be written.
+/// Fails when a competitor's sum differs from that of the handwritten loop, or when a file cannot be written.
 pub fn run(args: &Args) -> Result<(), Error> {
     let of = |values: u64| if args.quick { QUICK } else { values };
     sums("a chain of map, filter and windows", args, of(VALUES), chain_by_hand(of(VALUES)), &CHAIN)?;
@@ -177,13 +177,14 @@ fn fork(n: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
-/// Pairs the values of two bounded channels. The branch without its first value may have a thread, and a channel behind it.
+/// Pairs the values of two bounded channels. The branch that skips the first value may have its own thread and a
+/// further channel.
 fn fork_by_channels(n: u64, has_thread: bool) -> u64 {
     let ((to_skipped, skipped), (to_all, all)) = (bounded(CHANNEL), bounded(CHANNEL));
     thread::scope(|scope| {
         scope.spawn(move || {
             for value in 0..n {
-                // The join ends before the longer branch.
+                // The join ends before the longer branch, whose receiver is then gone.
                 let (Ok(()), Ok(())) = (to_skipped.send(value), to_all.send(value)) else { return };
             }
         });
@@ -196,7 +197,7 @@ fn fork_by_channels(n: u64, has_thread: bool) -> u64 {
     })
 }
 
-/// The one value of a text program over a file.
+/// The single value that a text program computes from a file.
 fn text(program: &str, file: &Path) -> Result<u64, Error> {
     let program = parse(program, &Inputs::files(vec![file.to_owned()])).map_err(Error::refused)?;
     let mut running = program.run().map_err(Error::refused)?;

@@ -7,10 +7,10 @@ pub const SHOWN: [(&str, f64); 6] =
 /// The times at the quantiles of [`SHOWN`].
 pub type Quantiles = [f64; SHOWN.len()];
 
-/// Times below this bound go into a histogram; the rarer longer ones are kept individually.
+/// Times below this bound go into a histogram; the rarer longer times are stored individually.
 const COUNTED: usize = 4096;
 
-/// Any number of times, in little memory that is touched in advance.
+/// A set of times, in little memory that is written in advance.
 #[derive(Debug)]
 pub struct Times {
     counts: Vec<u64>,
@@ -21,7 +21,7 @@ impl Times {
     /// An empty set of times.
     #[must_use]
     pub fn new() -> Self {
-        // Writing every page now keeps page faults out of the measurement.
+        // Every page is written now, so that the measurement has no page faults.
         let (mut counts, mut others) = (vec![1; COUNTED], vec![1; 1 << 20]);
         counts.fill(0);
         others.clear();

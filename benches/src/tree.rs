@@ -1,8 +1,8 @@
 //! A tree of source-like text files, made from a seed.
 //!
-//! File sizes are log-normal, as in real source trees (the median is near a third of the mean, the tail is long), the
-//! text compresses about as well as source code does, and one file in fifty repeats an earlier one, as licences and
-//! vendored copies do.
+//! The tree resembles real source trees. File sizes are log-normal (the median is near a third of the mean, and the
+//! tail is long). The text compresses about as well as source code. One file in fifty repeats an earlier file, like
+//! licences and vendored copies.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use crate::random::Random;
 pub struct Shape {
     /// Number of files.
     pub files: usize,
-    /// Sum of the file sizes in bytes, met to within a byte per file.
+    /// Sum of the file sizes in bytes, exact to a byte per file.
     pub bytes: u64,
     /// Seed; the same seed makes the same tree.
     pub seed: u64,
@@ -132,7 +132,7 @@ fn render(text: Text, vocabulary: &[String]) -> Vec<u8> {
     out
 }
 
-/// Reads every file below `root` once, so that the page cache holds it, and returns the numbers of files and bytes.
+/// Reads every file below `root` once, so that it is in the page cache, and returns the numbers of files and bytes.
 ///
 /// # Errors
 /// Returns the first I/O error, with its path.

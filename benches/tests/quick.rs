@@ -1,8 +1,8 @@
-//! Every workload runs to its end and reports every competitor; the times themselves do not matter here.
+//! Every workload runs to its end and reports every competitor. The times do not matter here.
 
 use std::process::Command;
 
-/// Runs the program with `args` at sizes that take a moment, and returns its report.
+/// Runs the program with `args` at tiny sizes, and returns its report.
 fn report(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_millstream-benches"))
         .args(args)

@@ -1,8 +1,8 @@
 //! A real job: walk a tree and read, hash, compress and store every file once.
 //!
-//! All competitors call the functions of [`work`]; they differ only in which thread calls them, and when. The clock
-//! runs from the first call of the walk until the manifest is written out. The page cache is warm, every run stores
-//! into a fresh folder, and removing that folder is not timed.
+//! All competitors call the functions of [`work`]. They differ only in which thread calls each function, and when. The
+//! measured time is from the first call of the walk until the manifest is written out. The page cache is warm. Every
+//! run stores into a fresh folder, whose removal is not timed.
 
 pub mod ours;
 pub mod peers;
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// Archives the tree `root` into the new folder `out` and returns the seconds that takes.
+    /// Archives the tree `root` into the new folder `out`, and returns the time in seconds.
     fn run(self, root: &Path, out: &Path) -> Result<f64, Error> {
         let began = Instant::now();
         let store = Arc::new(Store::create(out).map_err(Error::at(out))?);
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
             Ok(seconds)
         })
     });
-    // No warm-up round: the loop's run that determined the expected store was one.
+    // There is no warm-up round: the loop has already run to determine the expected store.
     let comparison = alternate("s", 0, args.rounds, competitors.collect())?;
     println!("{}\n", comparison.render());
     memory(root, scratch.path(), &out, expected)
@@ -162,7 +162,7 @@ fn generate(root: &Path, quick: bool) -> Result<(), Error> {
     let shape = if quick { Shape::QUICK } else { Shape::FULL };
     fs::create_dir(root).map_err(Error::at(root))?;
     tree::generate(root, shape)?;
-    // Unwritten pages would otherwise reach the disk during the first rounds.
+    // Otherwise unwritten pages would reach the disk during the first rounds.
     rustix::fs::sync();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The same work as a flow: four stages, each calling the function that the peers call.
+//! The work as a flow: four stages, each of which calls a function that the peers also call.
 
 use std::io;
 use std::mem;
@@ -9,7 +9,7 @@ use millstream_flow::{Failure, Flow};
 
 use super::work::{self, Entry, Hashed, Loaded, Packed, Store};
 
-/// Limit on units in flight; the byte budget is the limit that matters.
+/// Limit on units in flight. The effective limit is the byte budget.
 const IN_FLIGHT: u64 = 256;
 
 /// Runs the flow with at most `memory` bytes of payload in flight.

@@ -1,4 +1,4 @@
-//! The same work on the libraries in common use, each written as its documentation suggests.
+//! The work with common libraries, written as their documentation suggests.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn sequential(root: &Path, store: &Store) -> io::Result<()> {
     Ok(())
 }
 
-/// Uses rayon, fed by the walk as it goes.
+/// Uses rayon, with files directly from the walk.
 ///
 /// # Errors
 /// Returns the first failure of a step.
@@ -29,7 +29,7 @@ pub fn rayon_bridge(root: &Path, store: &Store) -> io::Result<()> {
     work::walk(root).par_bridge().try_for_each(|entry| work::archive_one(entry?, store))
 }
 
-/// Uses rayon over the finished list of files: the walk does not overlap the work, but the list splits better.
+/// Uses rayon over a complete list of files: the walk does not overlap the work, but the list splits better.
 ///
 /// # Errors
 /// Returns the first failure of a step.

@@ -1,8 +1,8 @@
 //! The work itself: the functions that every competitor calls, independent of their order.
 //!
-//! For each file: read it whole, hash it with BLAKE3, compress it at zstd level 3, store the result in a
-//! content-addressed store under the hash (written under a temporary name, then renamed; an existing object is left
-//! alone), and add a line to the manifest.
+//! For each file: read it, hash it with BLAKE3, compress it at zstd level 3, store the result in a content-addressed
+//! store under the hash, and add a line to the manifest. An object is written under a temporary name and then renamed;
+//! an existing object is not written again.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -103,7 +103,7 @@ pub fn compress(file: Hashed) -> io::Result<Packed> {
         };
         compressor.compress(&data)
     })?;
-    // The compressor allocates for the worst case; a queued unit should occupy only the bytes it has.
+    // The compressor allocates for the worst case, but a queued unit should occupy only the bytes that it needs.
     packed.shrink_to_fit();
     Ok(Packed { path, bytes: data.len() as u64, hash, data: packed })
 }
@@ -194,7 +194,7 @@ impl Store {
     }
 }
 
-/// Contents of a finished store; they are equal for all competitors that did the whole work.
+/// The contents of a finished store, which are equal for all competitors that did the whole work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     /// Lines of the manifest.

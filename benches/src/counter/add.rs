@@ -16,7 +16,7 @@ use crate::reclaim::threads::together;
 const ADDITIONS: u64 = 20_000_000;
 const QUICK_ADDITIONS: u64 = 20_000;
 
-/// Runs that many threads that add one that many times each; returns the time per addition, and the count reached.
+/// Runs `threads` threads, each of which adds one `n` times. Returns the time per addition, and the final count.
 type Work = fn(threads: usize, n: u64) -> (f64, u64);
 
 const PER_THREAD: &str = "Counter, a Local each";
@@ -133,7 +133,7 @@ fn shared(threads: usize, n: u64) -> (f64, u64) {
     (took, counter.into_inner())
 }
 
-/// Not a counter: the code that looks good enough and is neither exact nor fast.
+/// Not a counter: code that looks good enough, but is neither exact nor fast.
 fn racy(threads: usize, n: u64) -> (f64, u64) {
     let counter = AtomicU64::new(0);
     let (took, _) = together(threads, n, |_| {
@@ -145,7 +145,7 @@ fn racy(threads: usize, n: u64) -> (f64, u64) {
     (took, counter.into_inner())
 }
 
-/// The lower bound for any counter: the compiler is kept from merging all additions into one.
+/// The lower bound for any counter. Volatile accesses prevent the compiler from merging all additions into one.
 fn own(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         |n| {

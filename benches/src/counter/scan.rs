@@ -1,5 +1,5 @@
-//! A scan with statistics on and off: several threads at once read a table of records in memory in order, as the
-//! iterator of a storage engine does, and count rows and bytes at each record.
+//! A scan with and without statistics. Several threads read the records of a table in memory in order, like the
+//! iterator of a storage engine, and count rows and bytes at each record.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -16,7 +16,7 @@ const QUICK_RECORDS: usize = 100;
 /// How often each thread reads the whole table.
 const PASSES: u64 = 15;
 const KEY_BYTES: usize = 16;
-/// The range of LevelDB's benchmark.
+/// The range of value sizes in LevelDB's benchmark.
 const VALUE_BYTES: std::ops::Range<usize> = 80..120;
 
 /// Records in sequence: the length of the value in four bytes, the key, the value.
@@ -56,7 +56,7 @@ fn checksum(value: &[u8]) -> u64 {
     value.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Scans with that many threads; returns the time of a pass and the sum of the checksums.
+/// Scans with `threads` threads. Returns the time of a pass and the sum of the checksums.
 type Work = fn(&Table, threads: usize) -> (f64, u64);
 
 const OFF: &str = "statistics off";

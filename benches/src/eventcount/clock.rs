@@ -7,7 +7,7 @@ pub const UNIT: &str = "cycles";
 #[cfg(not(target_arch = "x86_64"))]
 pub const UNIT: &str = "ns";
 
-/// Reads the time stamp counter, whose cycles have one length on all cores.
+/// Reads the time stamp counter, whose cycles are equally long on all cores.
 #[cfg(target_arch = "x86_64")]
 #[must_use]
 pub fn now() -> u64 {
@@ -24,7 +24,7 @@ pub fn now_in_order() -> u64 {
     now()
 }
 
-/// Reads [`now`]; the call itself keeps the order.
+/// Reads [`now`]; the call itself ensures the order.
 #[cfg(not(target_arch = "x86_64"))]
 #[must_use]
 pub fn now_in_order() -> u64 {

@@ -13,7 +13,7 @@ use crate::error::Error;
 const INCREMENTS: u64 = 100_000_000;
 const QUICK_INCREMENTS: u64 = 100_000;
 
-/// Does that many increments and returns the count.
+/// Does `n` increments and returns the count.
 type Work = fn(n: u64) -> u64;
 
 const ONE: [(&str, Role, Work); 5] = [
@@ -98,7 +98,7 @@ fn locked_64(n: u64) -> u64 {
     count.into_inner()
 }
 
-/// Does one release store for each number and one loop round for each store, like the loops beside it.
+/// Does a release store for each number, in a loop that is not unrolled, like the loops of the competitors.
 fn plain_stores(n: u64) -> u64 {
     let count = AtomicU64::new(0);
     let mut number = 0;

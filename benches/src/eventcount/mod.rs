@@ -1,8 +1,8 @@
-//! Event counts beside the primitives that they are made of.
+//! Event counts, compared with the primitives on which they are built.
 //!
-//! Three questions: what does an increment cost without a waiter, beside a plain store and a bare locked addition?
-//! What does it cost with a sleeper, beside the bare futex call? How long after an increment does the sleeper run,
-//! beside a thread that sleeps on a bare futex?
+//! There are three questions. What does an increment cost without a waiter, compared with a plain store and a locked
+//! addition? What does an increment cost that wakes a sleeper, compared with a bare futex call? How long after an
+//! increment does the sleeper run, compared with a thread that sleeps on a bare futex?
 
 pub mod clock;
 pub mod increment;

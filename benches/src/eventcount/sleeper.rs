@@ -10,7 +10,7 @@ use millstream_sync::eventcount::{Count, SpinPolicy};
 
 use super::clock;
 
-/// The object that a thread sleeps on.
+/// An object on which a thread sleeps.
 pub trait Bed: Default + Send + Sync {
     /// Sleeps until the count differs from `seen`.
     fn sleep(&self, seen: u64);
@@ -68,10 +68,10 @@ pub struct Wakes {
     pub latencies: Vec<u64>,
 }
 
-/// The time a sleeper gets to fall asleep.
+/// The time in which a sleeper falls asleep.
 const BEDTIME: Duration = Duration::from_micros(60);
 
-/// Wakes a sleeper that many times.
+/// Wakes a sleeper `times` times.
 #[must_use]
 pub fn wakes<B: Bed>(times: u64) -> Wakes {
     let (bed, ran) = (B::default(), AtomicU64::new(0));

@@ -11,7 +11,7 @@ use crate::error::Error;
 const WAKES: u64 = 2000;
 const QUICK_WAKES: u64 = 50;
 
-/// Wakes a sleeper that many times.
+/// Wakes a sleeper `times` times.
 type Work = fn(times: u64) -> Wakes;
 
 /// Selects the times that a table shows.
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// The smallest time that at least the share `quantile` of the times does not exceed.
+/// The smallest of the times that is not exceeded by a share of `quantile` of the times.
 fn at_quantile(times: &[u64], quantile: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();

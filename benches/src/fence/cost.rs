@@ -11,14 +11,14 @@ use crate::fence::load::Load;
 use crate::fence::method::{DAEMON, Methods};
 use crate::table;
 
-/// How long each case is observed.
+/// The duration of the observation in each case.
 const WATCH: Duration = Duration::from_secs(60);
 const QUICK_WATCH: Duration = Duration::from_millis(200);
-/// A rested daemon has credit for a burst, which is used up before the observation.
+/// After a rest, the daemon may use more processor time for a burst. This time passes before the observation.
 const BURST: Duration = Duration::from_secs(2);
 
-/// Prints the daemon's share of a processor on an idle and on a busy machine, without a waiter and with one thread
-/// that does nothing but wait.
+/// Prints the daemon's share of a processor on an idle and on a busy machine, without a waiter and with a thread that
+/// only waits.
 ///
 /// # Errors
 /// Fails if the daemon ends.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::error::Error;
 
-/// How long the daemon may take to start; it may try tracepoints first.
+/// The time within which the daemon must start. It may try tracepoints first.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running daemon, which ends when this value is dropped.
@@ -51,7 +51,7 @@ impl Daemon {
         daemon.client().map(|_| daemon)
     }
 
-    /// The daemon's own account of its method.
+    /// The line in which the daemon describes its method.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.about
@@ -75,7 +75,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // The signal fails if the daemon has already ended, which is just as well.
+        // The signal fails if the daemon has already ended, which is no error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -17,7 +17,7 @@ pub const NAMES: [&str; COUNT] = ["expedited", "mprotect", "global", "barrierd, 
 pub const GLOBAL: usize = 2;
 /// Indices of the daemon's kinds.
 pub const DAEMON: [usize; 2] = [3, 4];
-/// A fence that takes longer counts as failed.
+/// The maximum time of a fence; beyond it, the fence has failed.
 const LIMIT: Duration = Duration::from_secs(10);
 const PAGE_BYTES: usize = 4096;
 
@@ -61,8 +61,8 @@ impl Methods {
                 fence(Ordering::SeqCst);
                 let clock = clock_gettime(ClockId::Monotonic);
                 let since_ns = clock.tv_sec as u64 * 1_000_000_000 + clock.tv_nsec as u64;
-                // A processor may have read its clock just before, and virtual time just after; then the fence is
-                // passed again.
+                // A processor may have read its clock before the fence began and virtual time after it; then the fence
+                // is repeated.
                 while !self.client.has_passed_clock(since_ns) {
                     self.until_passed(self.client.now())?;
                 }

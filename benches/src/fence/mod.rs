@@ -1,7 +1,7 @@
 //! Heavy fences: their duration on an idle and on a busy machine, and the daemon's cost.
 //!
-//! Every round passes each kind of fence once, in a freshly drawn order, from one thread, so that a slowdown of the
-//! machine slows all of them.
+//! In every round, one thread passes each kind of fence once, in a random order, so that a slowdown of the machine
+//! affects all kinds.
 
 pub mod cost;
 pub mod daemon;

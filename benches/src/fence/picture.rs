@@ -20,7 +20,7 @@ fn x(ms: f64) -> f64 {
     LEFT + PLOT_WIDTH * ((ms.log10() - first) / (last - first)).clamp(0.0, 1.0)
 }
 
-/// The scale ends at the longest one in ten thousand; each step of it is another nine.
+/// The vertical scale ends at 99.99 %. Each step adds a nine.
 const NINES: f64 = 4.0;
 
 fn y(share_above: f64) -> f64 {
@@ -68,7 +68,7 @@ fn scales(svg: &mut String) {
     }
 }
 
-/// Draws a curve through as many points as the eye can tell apart.
+/// Draws a curve through as many points as are visible.
 fn curve(svg: &mut String, colour: &str, sorted: &[f64]) {
     let count = sorted.len() as f64;
     let mut path = String::new();

@@ -1,4 +1,4 @@
-//! Rounds of one fence of each kind.
+//! Rounds with a fence of each kind.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::fence::method::{COUNT, Methods};
 use crate::random::Random;
 
-/// The longest random pause before a fence. Without pauses each fence would begin where the previous one ended: often
+/// The longest random pause before a fence. Without pauses, each fence would begin when the previous fence ended, often
 /// right after a tick.
 const PAUSE_NS: usize = 200_000;
 const SEED: u64 = 0x6665_6e63;
@@ -14,7 +14,7 @@ const SEED: u64 = 0x6665_6e63;
 /// The times of each kind in milliseconds, one per round.
 pub type Samples = [Vec<f64>; COUNT];
 
-/// Takes that many rounds.
+/// Measures `rounds` rounds.
 ///
 /// # Errors
 /// Fails if a fence fails.

@@ -12,7 +12,7 @@ use crate::table;
 
 /// Each statement is wrong with at most this probability.
 const ERROR: f64 = 1e-3;
-/// Bound on the magnitude of the logarithm of a ratio.
+/// Bound on the absolute value of the logarithm of a ratio.
 const WIDEST: f64 = 16.0;
 /// The required speed of the daemon, as a multiple of `global`'s.
 const FACTOR: f64 = 2.8;
@@ -30,7 +30,7 @@ pub fn table(samples: &Samples) -> String {
     table::render(header, rows)
 }
 
-/// States the conclusions in words, with an error bound that holds although every kind is examined.
+/// States the conclusions in words. Their error bounds are valid although several kinds are examined.
 ///
 /// # Errors
 /// Fails if a time is not a positive number.

@@ -11,7 +11,8 @@ use super::row::Row;
 use super::{epoll, fetch, may_peer, ours, raw, read, threads, tokio_peer, units};
 use crate::error::Error;
 
-/// Runs a task, `PEER ROW COUNT WORKERS`, and prints its figure; or, as an echo server, its port.
+/// Runs a task, `PEER ROW COUNT WORKERS`, and prints its figure. If the task is an echo server, prints its port and
+/// serves.
 ///
 /// # Errors
 /// There is no such task.
@@ -29,7 +30,7 @@ pub fn be(task: &str) -> Result<(), Error> {
             return Ok(());
         }
         ("threads", Row::Fetch) => {
-            // Its last number is the server's port.
+            // For this row, the last number is the server's port.
             fetch::on_threads(count, u16::try_from(workers).map_err(|_| unknown())?);
             return Ok(());
         }
@@ -72,25 +73,25 @@ fn serve(peer: &str, workers: usize) -> Option<()> {
 /// Raises the limit on open descriptors.
 pub(super) fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, connections fail and say so.
+    // If the limit cannot be raised, connections fail with a message.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// The time of one of `count` steps, in nanoseconds.
+/// The time per step of work that has `count` steps, in nanoseconds.
 pub(super) fn per_step(count: u64, work: impl FnOnce()) -> f64 {
     let began = Instant::now();
     work();
     began.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// The memory of each of `count` that wait, the time of its spawn, and the mappings of the process. `spawn` returns when all
-/// wait.
+/// The memory and the spawn time of each of `count` waiting fibers or tasks, and the mappings of the process. `spawn`
+/// returns when all of them wait.
 pub(super) fn waiting<T>(count: u64, spawn: impl FnOnce() -> T) -> Vec<f64> {
     let (before, mut all) = (memory(), None);
     let time = per_step(count, || all = Some(spawn()));
     let mappings = std::fs::read_to_string("/proc/self/maps").unwrap_or_default().lines().count();
     let figures = vec![(memory() - before) / count as f64, time, mappings as f64];
-    // The process ends, and what unwinding a million takes is of no interest.
+    // The process ends, so a million fibers are not unwound.
     std::mem::forget(all);
     figures
 }
@@ -100,7 +101,7 @@ pub(super) fn memory() -> f64 {
     memory_of(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// The same, as the kernel's text about the status of a process says.
+/// The same, from the text of the kernel's `status` file of a process.
 pub(super) fn memory_of(status: &str) -> f64 {
     let kib = |key: &str| -> f64 {
         let line = status.lines().find_map(|line| line.strip_prefix(key));

@@ -1,4 +1,4 @@
-//! The load of an echo server, and its rate.
+//! The load of an echo server, and its response time.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -12,13 +12,13 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use super::alone::raise_descriptors;
 use crate::error::Error;
 
-/// The bytes of a question and its answer.
+/// The size of a request and its response, in bytes.
 const MESSAGE: usize = 64;
 
-/// The time for which answers are counted.
+/// The time for which responses are counted.
 const TIME: Duration = Duration::from_secs(1);
 
-/// A server in a process of its own, which ends with it.
+/// A server in a separate process, which ends when this value is dropped.
 pub(super) struct Server(Child);
 
 impl Server {
@@ -38,14 +38,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may already have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Starts a server, and asks it over all connections, each as soon as it has its answer. Returns the time of an answer, in
-/// nanoseconds.
+/// Starts a server, and sends requests over all connections, each as soon as the previous response has arrived. Returns
+/// the time per response, in nanoseconds.
 pub(super) fn measure(command: &[String], connections: u64, is_quick: bool) -> Result<f64, Error> {
     let (_server, port) = Server::start(command)?;
     let time = if is_quick { TIME / 50 } else { TIME };
@@ -60,7 +60,7 @@ fn ask(address: SocketAddr, connections: u64, time: Duration) -> std::io::Result
     for number in 0..connections {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        // Each is served before the clock starts.
+        // Each connection is served once before the clock starts.
         stream.write_all(&buf)?;
         stream.read_exact(&mut buf)?;
         epoll::add(&epoll, &stream, EventData::new_u64(number), EventFlags::IN)?;

@@ -1,4 +1,4 @@
-//! A loop over epoll, written by hand: the system calls of an echo server and nothing else.
+//! A handwritten loop over epoll: only the system calls of an echo server.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

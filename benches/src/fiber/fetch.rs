@@ -1,4 +1,5 @@
-//! The command fetches from slow servers, with a fiber for each request, beside a bare program with a thread for each.
+//! The command fetches from slow servers, with a fiber for each request. Its peer is a minimal program with a thread
+//! for each request.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,16 +17,17 @@ use crate::args::Args;
 use crate::error::Error;
 use crate::exec;
 
-/// The time between a request and its answer.
+/// The time between a request and its response.
 const TIME: Duration = Duration::from_secs(10);
 
-/// The most connections that wait for the server; the kernel lowers this to its own limit.
+/// The maximum number of connections that wait for the server. The kernel lowers it to its own limit.
 const BACKLOG: i32 = 16_384;
 
-/// The time between two looks at the command's memory.
+/// The time between two measurements of the command's memory.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Fetches `count` pages at once. Returns the seconds, the memory of the command or the peer and its threads, each at its most.
+/// Fetches `count` pages at once. Returns the time in seconds, and the maximum memory and number of threads of the
+/// command or the peer.
 pub(super) fn measure(
     peer: &str,
     server: &[String],
@@ -104,7 +106,7 @@ op = "blake3"
     )
 }
 
-/// Waits for the end of a process, and returns the most memory and threads that it has had.
+/// Waits for the end of a process, and returns its maximum memory and number of threads.
 fn watch(child: &mut Child) -> std::io::Result<(f64, f64)> {
     let (status, mut most) = (format!("/proc/{}/status", child.id()), (0.0_f64, 0.0_f64));
     while child.try_wait()?.is_none() {
@@ -116,11 +118,11 @@ fn watch(child: &mut Child) -> std::io::Result<(f64, f64)> {
     Ok(most)
 }
 
-/// Serves a page to each client, late, until standard input ends.
+/// Serves a page to each client after a delay, until standard input ends.
 pub(super) fn serve() {
     raise_descriptors();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    // With std's backlog the kernel drops connections that come at once, and each is a second late.
+    // With std's backlog, the kernel drops some of the simultaneous connections, which are then a second late.
     rustix::net::listen(&listener, BACKLOG).expect("a longer backlog");
     println!("{}", listener.local_addr().expect("an address").port());
     thread::spawn(move || tokio_peer::serve_pages(listener, TIME));

@@ -1,4 +1,4 @@
-//! Coroutines of may.
+//! The rows on coroutines of may.
 
 use std::io::{Read, Write};
 use std::net;
@@ -12,7 +12,7 @@ use super::alone::per_step;
 use super::row::{RING, Row};
 
 fn configure(workers: usize) {
-    // In words, for 64 KiB.
+    // The unit of the stack size is a word, so this is 64 KiB.
     may::config().set_workers(workers).set_stack_size(8 << 10);
 }
 

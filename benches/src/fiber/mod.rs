@@ -1,8 +1,8 @@
-//! Fibers beside goroutines, tasks, coroutines and threads.
+//! Fibers compared with goroutines, tasks, coroutines and threads.
 //!
-//! Each competitor runs each row in a process of its own: runtimes that are configured once, memory and mappings belong to
-//! a process. The process prints the row's figure. The load of an echo server comes from the parent, so that the workers of the
-//! server are what is measured.
+//! Each competitor runs each row in a separate process, because memory and mappings belong to a process, and some
+//! runtimes can be configured only once. The process prints the row's figure. The load of an echo server comes from the
+//! parent process, so that only the server's workers are measured.
 
 mod alone;
 mod echo;
@@ -96,7 +96,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Its place in a table, without figures yet.
+    /// The competitor's entry in a table, without figures.
     fn figures(self) -> Figures {
         let role = match self.name {
             "millstream" => Role::Ours,
@@ -108,7 +108,7 @@ impl Peer {
         Figures { name, role, rounds: Vec::new() }
     }
 
-    /// The program and its arguments; none if it is not installed.
+    /// The program and its arguments; `None` if the program is not installed.
     fn command(self, go: Option<&Path>, row: Row, count: u64) -> Result<Option<Vec<String>>, Error> {
         let Peer { name, workers } = self;
         if name == "go" {
@@ -116,7 +116,7 @@ impl Peer {
             let go = go.map(|go| go.to_string_lossy().into_owned());
             return Ok(go.map(|go| vec![go, row.to_owned(), count.to_string(), workers.to_string()]));
         }
-        // The competitors of a fetch are the command's own; what is started here is the server.
+        // For a fetch, this process is the slow server; the parent starts the competitors.
         let name = if row == Row::Fetch { "slow" } else { name };
         let program = std::env::current_exe().map_err(|error| Error::new(format!("own path: {error}")))?;
         let task = format!("{name} {} {count} {workers}", row.name());

@@ -1,4 +1,4 @@
-//! Fibers of this project.
+//! The rows on Millstream's fibers.
 
 use std::hint::black_box;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use millstream_fiber::{Options, Runtime, Threads, park, spawn, yield_now};
 use super::alone::{per_step, waiting};
 use super::row::{RING, Row, STACKS};
 
-/// The frames of [`Row::Deep`], as many as in the comparison of Ruby's threads that the crate's docs name.
+/// The number of frames of [`Row::Deep`], as in the comparison of Ruby's threads that the crate's docs mention.
 const DEEP: u32 = 100;
 
 fn start(workers: usize) -> Runtime {
@@ -51,12 +51,12 @@ pub(super) fn run(row: Row, count: u64, workers: usize) -> Option<f64> {
         }),
         _ => return None,
     };
-    // The process ends, and what unwinding a million fibers takes is of no interest.
+    // The process ends, so a million fibers are not unwound.
     std::mem::forget(runtime);
     Some(figure)
 }
 
-/// `count` yields by fibers in turn. All have started before the clock does, and end after it.
+/// `count` yields by fibers in turn. All fibers start before the clock does, and end after it has stopped.
 fn yields(fibers: usize, count: u64) -> f64 {
     let (each, started) = (count / fibers as u64, Arc::new(AtomicUsize::new(0)));
     let (go, done) = (Arc::new(Event::new()), Arc::new(Event::new()));
@@ -82,7 +82,7 @@ fn yields(fibers: usize, count: u64) -> f64 {
     })
 }
 
-/// Calls `work` below this many frames.
+/// Calls `work` below `frames` frames.
 #[inline(never)]
 fn below(frames: u32, work: &mut dyn FnMut()) {
     if frames == 0 {
@@ -122,7 +122,7 @@ pub(super) fn parked(count: u64) -> Vec<f64> {
     let runtime = start(1);
     waiting(count, || {
         let mut fibers: Vec<_> = (0..count).map(|_| runtime.spawn(park)).collect();
-        // The last one to start has started once it is woken and ends.
+        // Fibers start in order, so when the last one has ended, all have started.
         let last = fibers.pop().expect("there are some");
         last.fiber().unpark();
         last.join().expect("it only parks");

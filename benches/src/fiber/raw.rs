@@ -40,7 +40,7 @@ fn corosensei(coroutines: usize, count: u64) -> f64 {
             }
         }
     });
-    // They never return, and what unwinding thirty thousand of them takes is of no interest.
+    // The coroutines never return. The process ends, so they are not unwound.
     std::mem::forget(all);
     figure
 }

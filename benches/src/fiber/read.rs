@@ -1,4 +1,4 @@
-//! Reads of a file, under each model of waiting, beside fio's loop over io_uring.
+//! Reads of a file, under each model of waiting, compared with fio's loop over io_uring.
 
 use std::fs;
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::error::Error;
 /// The bytes of a read.
 const BLOCK: usize = 4096;
 
-/// The reads at a time.
+/// The number of reads at a time.
 const DEPTH: u64 = 32;
 
 /// The file, in the competitor's folder.
@@ -37,7 +37,7 @@ pub(super) fn write_file(folder: &Path, blocks: u64) -> Result<(), Error> {
     write().map_err(Error::at(&path))
 }
 
-/// The model of waiting that goes by this name, beside the one that is compared with the peers.
+/// The model of waiting with this name, other than the one that is compared with the peers.
 pub(super) fn model(name: &str) -> Option<IoModel> {
     match name {
         "readiness" => Some(IoModel::Readiness),
@@ -47,7 +47,7 @@ pub(super) fn model(name: &str) -> Option<IoModel> {
     }
 }
 
-/// The time of a read and its processor time, in nanoseconds.
+/// The wall time and the processor time of a read, in nanoseconds.
 pub(super) fn run(peer: &str, row: Row, count: u64) -> Result<[f64; 2], Error> {
     let path = Path::new(FILE);
     let file = fs::File::open(path).map_err(Error::at(path))?;
@@ -94,14 +94,14 @@ fn read_all(next: &AtomicU64, count: u64, blocks: u64, read: impl Fn(&mut [u8], 
         if index >= count {
             return;
         }
-        // An odd factor and a power of two: each block comes once in a round.
+        // The factor is odd and `blocks` a power of two, so each block is read once per round.
         let block = index.wrapping_mul(0x9e37_79b1) % blocks;
         assert_eq!(read(&mut buf, block * BLOCK as u64).ok(), Some(BLOCK));
         assert_eq!(buf[..8], block.to_le_bytes());
     }
 }
 
-/// The time and the processor time of one of `count` steps, in nanoseconds.
+/// The wall time and the processor time per step of work that has `count` steps, in nanoseconds.
 fn timed(count: u64, work: impl FnOnce()) -> [f64; 2] {
     let (began, spent) = (Instant::now(), processor_time());
     work();
@@ -114,12 +114,12 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// fio with the same reads.
+/// Runs fio with the same reads.
 fn fio(row: Row, count: u64) -> Result<[f64; 2], Error> {
     let program = Path::new("fio");
     let mut command = Command::new(program);
     command.args(["--name=read", "--rw=randread", "--bs=4k", "--ioengine=io_uring", "--iodepth=32", "--thread"]);
-    // It hands over and takes what there is, as the fibers' worker does.
+    // fio submits and completes whatever is ready, like the fibers' worker.
     command.args(["--iodepth_batch_submit=32", "--iodepth_batch_complete_min=1", "--iodepth_batch_complete_max=32"]);
     command.args(["--filename=file", "--output-format=json", &format!("--io_size={}", count * BLOCK as u64)]);
     if row == Row::ReadHot {

@@ -5,35 +5,35 @@
 pub(super) enum Row {
     /// A coroutine is resumed and suspends itself.
     Switch,
-    /// As [`Switch`](Self::Switch), with 30,000 coroutines in turn, or, where there is a scheduler, a yield of each.
+    /// Like [`Switch`](Self::Switch), with 30,000 coroutines in turn. With a scheduler, each of them yields instead.
     Rotate,
     /// Two fibers yield to each other.
     Yield,
     /// A token passes from channel to channel.
     Hop,
-    /// The same, with a hundred frames below each wait, beside none.
+    /// Like [`Hop`](Self::Hop), with a hundred stack frames at each wait, compared with none.
     Deep,
-    /// A fiber is spawned and joined, one after the other.
+    /// Fibers are spawned and joined one after the other.
     Spawn,
-    /// Fibers are spawned together, and joined when all are there: no stack is used again.
+    /// All fibers are spawned before any is joined, so no stack is reused.
     Fresh,
-    /// Fibers wait: the memory of each, the time until all do, and the mappings.
+    /// Waiting fibers: the memory of each, the time until all wait, and the mappings.
     Parked,
-    /// Units wait in the engine for one of 10,000 fibers, which wait as well: the memory of the process for each unit.
+    /// 10,000 units of the engine wait in fibers, and the others wait for a fiber: the memory of the process per unit.
     Units,
     /// An echo server with 100 connections.
     Echo,
     /// An echo server with 10,000 connections.
     EchoMany,
-    /// Reads of 4 KiB at scattered places of a file that is cached, 32 at a time.
+    /// Reads of 4 KiB at scattered offsets of a cached file, 32 at a time.
     ReadHot,
-    /// The same where nothing is cached, each place once.
+    /// The same without cached data: each block is read once.
     ReadCold,
-    /// The command fetches from slow servers, all at once.
+    /// The command fetches many pages from slow servers at once.
     Fetch,
 }
 
-/// The coroutines of [`Row::Rotate`]: nearly as many as the mappings of a process allow where each has two.
+/// The number of coroutines of [`Row::Rotate`]: with two mappings for each, nearly as many as a process may have.
 pub(super) const STACKS: usize = 30_000;
 
 /// The fibers of [`Row::Units`].
@@ -83,7 +83,7 @@ impl Row {
         Self::ALL.into_iter().find(|row| row.name() == name)
     }
 
-    /// The titles of the row's figures, in lower case, with their units.
+    /// The title (in lower case) and the unit of each of the row's figures.
     pub(super) fn figures(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Row::Switch => &[("a resume and a suspend", "ns")],
@@ -117,7 +117,7 @@ impl Row {
         }
     }
 
-    /// The steps of a run, the fibers of one, or its connections.
+    /// The number of steps, fibers or connections of a run.
     pub(super) fn count(self) -> u64 {
         match self {
             Row::Switch | Row::Yield => 5_000_000,
@@ -128,7 +128,7 @@ impl Row {
             Row::Parked | Row::Units | Row::ReadHot => 1_000_000,
             Row::Echo => 100,
             Row::EchoMany => 10_000,
-            // A page has two descriptors, and some systems allow a process 20,000.
+            // A page needs two descriptors, and some systems permit only 20,000 per process.
             Row::Fetch => 9000,
             Row::ReadCold => 1 << 17,
         }
@@ -147,7 +147,7 @@ impl Row {
         }
     }
 
-    /// Whether it is an echo server's, with `count` connections.
+    /// Whether the row is about an echo server, with `count` connections.
     pub(super) fn is_echo(self) -> bool {
         matches!(self, Row::Echo | Row::EchoMany)
     }
@@ -162,7 +162,7 @@ impl Row {
             Row::Rotate => on_one(&["millstream", "corosensei"]),
             Row::Yield | Row::Spawn => on_one(&["millstream", "may", "tokio", "go", "threads"]),
             Row::Fresh => on_one(&schedulers),
-            // may maps a stack for each, and the kernel has no room for the mappings of a million.
+            // may maps a stack for each coroutine, and the kernel does not permit the mappings of a million.
             Row::Parked | Row::Units => on_one(&["millstream", "tokio", "go"]),
             Row::Deep => on_one(&["millstream", "shallow"]),
             Row::ReadHot | Row::ReadCold => {
@@ -171,7 +171,7 @@ impl Row {
             Row::Fetch => on_one(&["millstream", "threads"]),
             Row::Hop => on_one_and_two.chain([("threads", 1)]).collect(),
             Row::Echo => on_one_and_two.chain([("epoll", 1), ("threads", 1)]).collect(),
-            // The memory of ten thousand threads is not what the row is about.
+            // Without threads: this row does not measure the memory of ten thousand threads.
             Row::EchoMany => on_one_and_two.chain([("epoll", 1)]).collect(),
         }
     }

@@ -1,4 +1,4 @@
-//! Threads of the system.
+//! The rows on threads of the system.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::thread;
 use super::alone::per_step;
 use super::row::{RING, Row};
 
-/// Steps are a thousand times as long as a fiber's, so that fewer will do.
+/// A thread's step takes up to a thousand times as long as a fiber's, so fewer steps suffice.
 const FEWER: u64 = 20;
 
 pub(super) fn run(row: Row, count: u64) -> Option<f64> {

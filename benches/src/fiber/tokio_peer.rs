@@ -1,4 +1,4 @@
-//! Tasks of tokio.
+//! The rows on tasks of tokio.
 
 use std::net;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use super::alone::{memory, per_step, waiting};
 use super::row::{RING, Row, WAITING};
 
-/// A runtime of one thread is the one that runs nothing else.
+/// With one worker, tokio's single-threaded runtime is the fastest.
 fn start(workers: usize) -> Runtime {
     let built = match workers {
         1 => Builder::new_current_thread().enable_all().build(),
@@ -96,7 +96,8 @@ pub(super) fn parked(count: u64) -> Vec<f64> {
     })
 }
 
-/// The memory of the process for each of `count` tasks, of which 10,000 have a permit and wait, and the others wait for one.
+/// The memory of the process per task, for `count` tasks: 10,000 of them have a permit and wait, and the others wait
+/// for a permit.
 pub(super) fn units(count: u64) -> f64 {
     start(1).block_on(async {
         let (release, permits) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(WAITING)));
@@ -142,7 +143,7 @@ pub(super) fn serve_pages(listener: net::TcpListener, late: Duration) {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut buf = [0; 4096];
-                // Requests are short, and come whole.
+                // Requests are so short that a single read returns all of one.
                 if matches!(stream.read(&mut buf).await, Ok(1..)) {
                     tokio::time::sleep(late).await;
                     let _ = stream.write_all(PAGE).await;

@@ -11,8 +11,8 @@ use super::alone::memory;
 use super::row::WAITING;
 use crate::error::Error;
 
-/// The memory of the process for each of `count` units, of which [`WAITING`] have a fiber and wait on it, and the others wait
-/// for one.
+/// The memory of the process per unit, for `count` units: [`WAITING`] of them wait in a fiber, and the others wait for
+/// a fiber.
 pub(super) fn run(count: u64) -> Result<f64, Error> {
     let (release, started) = (Arc::new(Event::new()), Arc::new(AtomicUsize::new(0)));
     let mut flow = Flow::builder::<()>("units");

@@ -76,7 +76,7 @@ fn decide(args: &Args, kind: Kind, clients: u32, operations: usize, wrong: Optio
     let model = generate::model(kind);
     let mut seconds = Vec::new();
     let mut shown = 0;
-    // The write makes the kernel measure the peak from here; where it fails, the peak includes earlier histories.
+    // The write resets the kernel's peak. If it fails, the peak includes earlier histories.
     let _ = fs::write("/proc/self/clear_refs", "5");
     for _ in 0..args.rounds {
         let began = Instant::now();

@@ -1,5 +1,4 @@
-//! Histories to decide: recordings that clients of a correct object could have made, and the same with one wrong
-//! answer.
+//! Histories to decide: recordings of a correct object, and the same recordings with a wrong answer.
 //!
 //! Each client performs one operation at a time, which is called, takes effect and returns at random moments; the
 //! object answers in the order of the effects. So the history is linearizable by construction, and its concurrency is
@@ -31,7 +30,7 @@ pub fn valid(kind: Kind, clients: u32, operations: usize, seed: u64) -> History 
     build(&run(kind, clients, operations, seed))
 }
 
-/// The place of the wrong answer.
+/// The position of the wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The first possible operation.
@@ -43,7 +42,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// All places.
+    /// All positions.
     pub const ALL: [Place; 3] = [Place::Start, Place::Middle, Place::End];
 }
 
@@ -96,7 +95,7 @@ fn run(kind: Kind, clients: u32, operations: usize, seed: u64) -> Vec<Operation>
 /// A correct object that serves one random operation after another.
 struct Object {
     kind: Kind,
-    /// Number of values handed out so far.
+    /// The number of values used so far.
     fresh: i64,
     line: VecDeque<i64>,
     sorted: BTreeSet<i64>,
@@ -173,8 +172,7 @@ impl Object {
     }
 }
 
-/// Makes the operation at `at` wrong, together with a later one where a wrong answer takes two; returns whether it
-/// could.
+/// Makes the operation at `at` wrong, and if necessary a later operation, too. Returns whether this was possible.
 fn spoil(kind: Kind, run: &mut [Operation], at: usize) -> bool {
     let before = |a: &Operation, b: &Operation| a.ret.is_some_and(|ret| ret < b.call);
     let near = at.saturating_sub(20_000)..run.len().min(at + 200);

@@ -1,4 +1,4 @@
-//! The linearizability checker on long histories, and beside porcupine.
+//! The linearizability checker on long histories, and compared with porcupine.
 //!
 //! [`decide`] measures time and memory on histories of distinct values, of 4 and of 16 clients, valid and with one
 //! wrong answer. [`porcupine`] runs both checkers in turn on Jepsen's etcd logs and on a register's history; it needs

@@ -1,4 +1,4 @@
-//! Ours beside porcupine on the same histories, alternating; the time to read them does not count.
+//! Our checker and porcupine, in turn on the same histories. The time to read them does not count.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -17,10 +17,10 @@ use crate::error::Error;
 const OPERATIONS: usize = 100_000;
 const QUICK_OPERATIONS: usize = 1000;
 const CLIENTS: [u32; 2] = [4, 16];
-/// Number of queue histories, with few enough values that each repeats often.
+/// The number of queue histories. They have so few values that each value repeats often.
 const QUEUES: u64 = 40;
 const QUEUE_VALUES: i64 = 5;
-/// Clients and operations of each size; on larger ones porcupine does not finish.
+/// Sizes of histories: clients and operations. On larger histories, porcupine does not finish.
 const QUEUE_SIZES: [(u32, usize); 2] = [(4, 60), (16, 24)];
 
 /// Compares on porcupine's own test logs, of etcd and of a key-value store, on register histories of 4 and 16
@@ -104,11 +104,11 @@ fn written(folder: &Path, name: &str, histories: &[History]) -> Result<PathBuf, 
     Ok(folder)
 }
 
-/// Milliseconds for all histories, and the verdict on each: `y`, `n` or `?`.
+/// The time for all histories in milliseconds, and the verdict on each: `y`, `n` or `?`.
 type Verdicts = (f64, String);
 
-/// Alternates the two checkers and requires the same verdict on each history. A verdict that porcupine leaves open is
-/// no disagreement.
+/// Alternates the two checkers, and requires the same verdict on each history. If porcupine has no verdict, that is no
+/// disagreement.
 fn compare(
     args: &Args,
     histories: &[History],
@@ -132,7 +132,7 @@ fn compare(
 }
 
 fn ours(histories: &[History], model: &Model) -> Result<Verdicts, Error> {
-    // Porcupine only answers yes or no here, so our checker explains nothing either.
+    // porcupine only answers yes or no here, so our checker does not explain failures either.
     let time = Some(Duration::from_secs(5));
     let options = Options { explain: false, time, ..Options::default() };
     let mut verdicts = String::new();

@@ -1,4 +1,4 @@
-//! The cost of recording an operation: the time of a queue's operations with a log, less the time without.
+//! The cost of recording an operation: the time of a queue's operations with a log, minus the time without a log.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -15,15 +15,15 @@ use crate::eventcount::clock;
 /// The initial capacity of a log.
 const OPERATIONS: usize = Recorder::ROOM;
 const QUICK_OPERATIONS: usize = 5000;
-/// The run beyond the initial capacity records this many times as many operations.
+/// The run that exceeds the initial capacity records this many times [`OPERATIONS`].
 const BEYOND: usize = 8;
 /// Dependent multiplications between operations: they take longer than the largest gap at which operations share a
 /// stamp.
 const PAUSE_STEPS: u32 = 1000;
 
-/// Records the operations of one thread on a queue under a mutex and prints nanoseconds per operation, beside the
-/// obvious recorder, which reads the clock twice and pushes to a vector, and beside the single reading that is the
-/// lower bound.
+/// Records the operations of a thread on a queue under a mutex, and prints nanoseconds per operation. The peers are the
+/// obvious recorder, which reads the clock twice and pushes to a vector, and the lower bound, which is a single reading
+/// of the clock.
 ///
 /// # Errors
 /// Fails when a log lost an operation.
@@ -53,7 +53,7 @@ fn pause() {
     std::hint::black_box(product);
 }
 
-/// Nanoseconds per operation of a turn that runs `operations / 2` times and does two operations on a queue.
+/// Nanoseconds per operation. `turn` runs `operations / 2` times, and does two operations on a queue each time.
 fn time(operations: usize, mut turn: impl FnMut(&Mutex<VecDeque<u64>>, u64)) -> f64 {
     let queue = Mutex::new(VecDeque::with_capacity(1));
     let began = Instant::now();
@@ -112,7 +112,8 @@ fn two_clocks(operations: usize, between: impl Fn()) -> Result<f64, Error> {
     Ok(with - without)
 }
 
-/// The lower bound of any recorder: only a reading that waits for the operation can tell when it returned.
+/// The lower bound of any recorder: the time of return can only come from a reading of the clock that waits for the
+/// operation.
 fn one_reading(operations: usize) -> f64 {
     let without = unrecorded(operations, || ());
     let with = time(operations, |queue, value| {

@@ -20,7 +20,7 @@ const TIME: Duration = Duration::from_millis(300);
 const QUICK_TIME: Duration = Duration::from_millis(3);
 const THREADS: usize = 4;
 
-/// Returns the times of all threads' visits within a duration.
+/// Returns the quantiles of the times of all threads' visits within a duration.
 type Work = fn(Duration) -> Quantiles;
 
 const WORKS: [(&str, Work); 7] = [
@@ -52,7 +52,7 @@ fn visit<L: Lock>(time: Duration) -> Quantiles {
     let one = || {
         let mut times = Times::new();
         barrier.wait();
-        // Every thread makes at least one visit, however late it starts.
+        // Every thread makes at least one visit, even if it starts late.
         loop {
             let began = clock::now();
             lock.visit(Section::Empty);

@@ -43,7 +43,7 @@ fn work(rounds: u64) {
     black_box((0..rounds).fold(black_box(7), |x: u64, _| x.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(7)));
 }
 
-/// The number of rounds of [`work`] that take that long on this machine when undisturbed.
+/// The number of rounds of [`work`] that take [`LONG_NS`] on this machine, when undisturbed.
 fn rounds() -> u64 {
     static ROUNDS: OnceLock<u64> = OnceLock::new();
     *ROUNDS.get_or_init(|| {
@@ -88,7 +88,7 @@ impl<R: RawMutex + Sync> Lock for lock_api::Mutex<R, u64> {
     }
 }
 
-/// No lock at all: used by one thread, to show the cost of everything else.
+/// No lock, for a single thread: the cost of everything else.
 #[derive(Debug, Default)]
 pub struct Unlocked(UnsafeCell<u64>);
 

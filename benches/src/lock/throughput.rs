@@ -17,7 +17,7 @@ use crate::picture::{self, curves::Curves};
 const TIME: Duration = Duration::from_millis(150);
 const QUICK_TIME: Duration = Duration::from_millis(2);
 
-/// Returns nanoseconds of wall time per visit, all threads together.
+/// Returns the wall time divided by the visits of all threads, in nanoseconds.
 type Work = fn(threads: usize, Section, Duration) -> Result<f64, Error>;
 
 const WORKS: [(&str, Role, Work); 8] = [

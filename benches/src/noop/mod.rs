@@ -1,13 +1,13 @@
-//! Four stages that do nothing: the cost of the way itself.
+//! Four stages that do nothing: the cost of queues and scheduling alone.
 //!
-//! `n` numbers go through four no-op stages; the figure is the time of the whole way per number. In the first table
-//! every competitor's source runs on the calling thread; in the second, many threads send; in the third, the flow is
-//! recorded for a replay, with all of its units and, where there are more than a million, with a sample.
+//! `n` numbers go through four no-op stages; the figure is the total time divided by `n`. In the first table, every
+//! competitor's source runs on the calling thread. In the second, many threads send. In the third, the flow is recorded
+//! for a replay: all of its units, or a sample if there are more than a million.
 //!
-//! The competitors differ in what they offer for that time. A thread per stage and the flow give every stage its own
-//! limits, queue and number of threads, and show which units wait where. Workers that call the four functions in a
-//! row have one queue for everything: programs do so by hand as long as no stage needs a resource, and the distance
-//! to them is the price of stages.
+//! The competitors differ in what they offer for that time. With a thread per stage, and with the flow, every stage has
+//! its own limits, queue and number of threads, and the waiting units of each stage are visible. Workers that call the
+//! four functions in a row have a single queue. Programs are written in this way as long as no stage needs a resource,
+//! so the difference between these workers and the flow is the price of stages.
 
 pub mod ours;
 pub mod peers;
@@ -19,7 +19,7 @@ use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
 
-/// How many numbers go through.
+/// How many numbers go through the stages.
 const UNITS: u64 = 2_000_000;
 const QUICK_UNITS: u64 = 20_000;
 
@@ -36,7 +36,8 @@ const COMPETITORS: [(&str, Role, Pass); 7] = [
     ("rayon task, no queues", Role::Reference, peers::rayon_tasks),
 ];
 
-/// How many numbers go through a flow that is recorded: all of the fewer are in the trace, and a sample of the more.
+/// How many numbers go through a recorded flow. The trace of the smaller run has all units, and that of the larger run
+/// a sample.
 const RECORDED_UNITS: [u64; 2] = [900_000, 10_000_000];
 
 const RECORDED: [(&str, Role, Pass); 2] =
@@ -59,7 +60,7 @@ fn shares(n: u64, senders: u64) -> impl Iterator<Item = Range<u64>> {
     (0..senders).map(move |i| n * i / senders..n * (i + 1) / senders)
 }
 
-/// The code of a stage: it does nothing, but the compiler does not know.
+/// The code of a stage: it does nothing, which is hidden from the compiler.
 #[inline(always)]
 pub fn nothing(number: u64) -> u64 {
     std::hint::black_box(number)

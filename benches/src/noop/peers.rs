@@ -1,4 +1,4 @@
-//! The same way through channels: a thread per stage, as the flow is drawn, and the hand-written worker loop.
+//! The four stages with channels: a thread per stage, like the stages of the flow, and handwritten worker loops.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
@@ -9,7 +9,7 @@ use crate::machine::cores;
 
 const STAGES: usize = 4;
 const CAPACITY: usize = 1024;
-/// Numbers per message of the competitors that send several at once.
+/// Numbers per message, for the competitors that send several numbers at once.
 const BATCH: u64 = 64;
 
 /// Runs a thread per stage with a bounded channel before each; the last stage counts.

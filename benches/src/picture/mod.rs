@@ -1,4 +1,4 @@
-//! Figures drawn as SVG in one style: a page with a title, scales of powers of ten, colours.
+//! Pictures as SVG in one style: a page with a title, scales of powers of ten, colours.
 
 pub mod boxes;
 pub mod curves;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// Colours that colour-blind readers can tell apart, after Okabe and Ito; the last one marks competitors shown for
+/// Colours that colour-blind readers can distinguish, after Okabe and Ito. The last colour is for competitors shown for
 /// scale.
 pub const COLOURS: [&str; 8] = ["#0072b2", "#56b4e9", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#7b5ea7", "#8a8f94"];
 
@@ -46,7 +46,7 @@ pub fn page(width: f64, height: f64, title: &str, said: &str, drawing: &str) -> 
 /// Fails when the file cannot be written.
 pub fn save(folder: Option<&Path>, name: &str, draw: impl FnOnce() -> String) -> Result<(), Error> {
     let Some(folder) = folder else { return Ok(()) };
-    // A missing folder must not cost minutes of measurements.
+    // Create the folder if necessary: a missing folder must not waste minutes of measurements.
     std::fs::create_dir_all(folder).map_err(Error::at(folder))?;
     let path = folder.join(name).with_extension("svg");
     std::fs::write(&path, draw()).map_err(Error::at(&path))
@@ -62,7 +62,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The tightest scale around all figures, which are positive.
+    /// The smallest scale that contains all figures, which must be positive.
     #[must_use]
     pub fn around(figures: impl IntoIterator<Item = f64>, ends: (f64, f64)) -> Self {
         let (low, high) = figures

@@ -1,4 +1,4 @@
-//! liburcu's reading sections, in the flavour that uses `membarrier`, run by loops in C.
+//! Read-side sections of liburcu, in the flavour that uses `membarrier`, in loops written in C.
 
 use std::hint::black_box;
 

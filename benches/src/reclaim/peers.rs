@@ -1,4 +1,4 @@
-//! The same stack and queue on crossbeam-epoch, as peers.
+//! The peers: the same stack and queue on crossbeam-epoch.
 
 use std::mem::MaybeUninit;
 use std::ptr;

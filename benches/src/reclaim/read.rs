@@ -1,5 +1,5 @@
-//! The cost of reading one word behind a shared pointer. No compiler merges two atomic loads of one place, so the
-//! loops read as often as they say.
+//! The cost of reading one word behind a shared pointer. No compiler merges two atomic loads of one address, so the
+//! loops do all of their reads.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::{Acquire, Release};
@@ -21,7 +21,7 @@ const QUICK_READS: u64 = 50_000;
 /// The word that is read.
 pub(super) const NUMBER: u64 = 3;
 
-/// Reads with that many threads, that many times each; returns the time per read and the sum of the words read.
+/// Reads `n` times in each of `threads` threads. Returns the time per read, and the sum of the words read.
 type Work = fn(threads: usize, n: u64) -> (f64, u64);
 
 const OBJECT: [(&str, Role, Work); 4] = [
@@ -95,7 +95,7 @@ fn plain_load(threads: usize, n: u64) -> (f64, u64) {
     })
 }
 
-/// Writes a word at the beginning and at the end of each read: the lower bound of every scheme here.
+/// Writes a word at the beginning and at the end of each read: the lower bound of every scheme in this comparison.
 fn two_stores(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let state = Box::new(Line(AtomicU64::new(0)));

@@ -1,4 +1,4 @@
-//! A stack and a queue, beside the same structures on crossbeam-epoch.
+//! A stack and a queue, compared with the same structures on crossbeam-epoch.
 
 use millstream_sync::reclaim::{Epochs, Hazards, Queue, Scheme, Stack};
 
@@ -56,8 +56,8 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs threads that each push a value and pop one, again and again; returns the time per pair and the number of
-/// values popped.
+/// Runs threads that repeatedly push a value and pop a value. Returns the time per pair, and the number of popped
+/// values.
 fn pairs(threads: usize, n: u64, push: impl Fn(u64) + Sync, pop: impl Fn() -> Option<u64> + Sync) -> (f64, u64) {
     (0..RESIDENTS).for_each(&push);
     let (push, pop) = (&push, &pop);

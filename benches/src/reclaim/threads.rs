@@ -5,10 +5,10 @@ use std::thread;
 
 use crate::eventcount::clock;
 
-/// The average time of an operation, in the clock's unit, when `threads` threads start together and do `n` each, and
-/// the sum of the values that the work returned.
+/// Runs `threads` threads that start together and do `n` operations each. Returns the average time of an operation, in
+/// the clock's unit, and the sum of the values that the work returned.
 ///
-/// `work` prepares itself and returns the loop, so that the clock leaves out the preparation.
+/// `work` prepares a thread and returns its loop, so that the preparation is not measured.
 pub fn together<L: FnOnce(u64) -> u64>(threads: usize, n: u64, work: impl Fn(usize) -> L + Sync) -> (f64, u64) {
     let barrier = Barrier::new(threads);
     let one = &|thread: usize| {

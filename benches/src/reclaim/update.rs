@@ -1,4 +1,4 @@
-//! The cost of replacing a shared object and of freeing the old one in time.
+//! The cost of replacing a shared object, and of freeing the old object later.
 
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::AcqRel;
@@ -53,7 +53,7 @@ fn object(number: u64) -> Object {
     [number; 4]
 }
 
-/// Gives each thread its own place, so that threads share the reclamation only.
+/// Gives each thread its own pointer, so that threads share only the reclamation.
 fn by_epoch(threads: usize, n: u64) -> (f64, u64) {
     together(threads, n, |_| {
         let place = AtomicPtr::new(Box::into_raw(Box::new(object(0))));

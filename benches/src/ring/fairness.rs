@@ -1,4 +1,4 @@
-//! How long a sender among many waits for a place, and how evenly places are shared.
+//! How long a sender among many waits for a slot, and how evenly the slots are shared.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,10 +14,10 @@ use crate::error::Error;
 const SENDERS: usize = 100;
 const PLACES: usize = 16;
 
-/// For each sender the number of its sends, and the longest.
+/// For each sender, the number of its sends and the time of the longest.
 type Met = Vec<(u64, Duration)>;
 
-/// Lets the senders send for some time to a receiver that works on each event.
+/// Runs senders for some time, with a receiver that works on each event.
 type Rush = fn(lasts: Duration, work: Duration) -> Met;
 
 const COMPETITORS: [(&str, Role, Rush); 6] = [
@@ -41,7 +41,7 @@ const COMPETITORS: [(&str, Role, Rush); 6] = [
     }),
 ];
 
-/// Measures the longest send, and the least over the most served.
+/// Measures the longest send, and the sends of the least served sender divided by those of the most served.
 pub(super) fn run(args: &Args, _: u64) -> Result<(), Error> {
     let lasts = if args.quick { Duration::from_millis(50) } else { Duration::from_secs(3) };
     for work in [Duration::from_micros(50), Duration::from_micros(300)] {

@@ -24,9 +24,9 @@ pub(super) fn diamonds(args: &Args, events: u64) -> Result<(), Error> {
     beside(args, events, diamond, [disruptor_diamond::<Yielding>, disruptor_diamond::<BusySpin>])
 }
 
-/// Compares with the disruptor that waits as its author advises where threads outnumber cores, and for scale with the
-/// one for a core per thread: there are four threads. Without a core each, the spinning one takes hundreds of times
-/// as long, so it passes fewer events.
+/// Compares with two disruptors: one waits as its author advises if there are more threads than cores, and one, for
+/// scale, as advised for a core per thread. There are four threads. If they have fewer cores, the spinning disruptor
+/// takes hundreds of times as long, so it passes fewer events.
 fn beside(args: &Args, events: u64, ours: Pass, [yielding, spinning]: [Pass; 2]) -> Result<(), Error> {
     const YIELDING: &str = "disruptor, yielding";
     let competitors: [(&str, Role, Pass); 2] = [("graph", Role::Ours, ours), (YIELDING, Role::Peer, yielding)];
@@ -44,7 +44,7 @@ fn our_adder() -> (impl FnMut(&u64, Place) + Send + 'static, Arc<AtomicU64>) {
     (move |event: &u64, place: Place| add(event, place.position as i64, place.ends_batch), total)
 }
 
-/// The value of all totals, or zero, which is never right, if they differ.
+/// The common value of all totals, or zero, which is never right, if they differ.
 fn agreed<const N: usize>(totals: [Arc<AtomicU64>; N]) -> u64 {
     let totals = totals.map(|total| total.load(Ordering::Relaxed));
     if totals.iter().all(|&total| total == totals[0]) { totals[0] } else { 0 }

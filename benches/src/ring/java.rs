@@ -1,4 +1,4 @@
-//! Rings beside the original: the LMAX Disruptor, in a Java process that takes its turn.
+//! Rings compared with the original: the LMAX Disruptor, in a Java process that runs in turn with ours.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::compare::{Competitor, Role, alternate};
 use crate::error::Error;
 
-/// Uncounted passes: the Java compiler needs to have seen the hot code first.
+/// The number of uncounted passes, in which the Java compiler optimises the hot code.
 const WARM_UPS: u32 = 3;
 
 /// Compares one and three producers, if Java is installed and Maven can fetch the library.
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, events: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The Java process; each pass is a line in and a line out.
+/// The Java process. For each pass, it reads a line and writes a line.
 struct Java {
     process: Child,
     questions: ChildStdin,
@@ -90,7 +90,7 @@ impl Java {
 
 impl Drop for Java {
     fn drop(&mut self) {
-        // The process ends by itself when its input does; an error means that it has ended.
+        // The process also ends when its input does. An error means that it has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

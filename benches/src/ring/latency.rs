@@ -1,4 +1,4 @@
-//! The time from a send to a sleeping consumer, beside a bare futex.
+//! The time from a send until a sleeping consumer has the event, compared with a bare futex.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::compare::median;
 use crate::error::Error;
 use crate::table;
 
-/// The pause between sends; the consumer falls asleep in it.
+/// The pause between sends, in which the consumer falls asleep.
 const PAUSE: Duration = Duration::from_micros(300);
 
-/// Alternates the two and prints the percentiles of all samples of all rounds.
+/// Alternates the ring and the futex, and prints the percentiles of all samples of all rounds.
 pub(super) fn run(args: &Args, _: u64) -> Result<(), Error> {
     let samples = if args.quick { 20 } else { 1000 };
     let [mut ring, mut futex] = [Vec::new(), Vec::new()];

@@ -1,8 +1,8 @@
-//! The distance of two cores: the round-trip time of a cache line between them.
+//! The distance between two cores: the round-trip time of a cache line.
 //!
-//! On a virtual machine the distance changes at run time, when the host moves a core to another die or to the other
-//! half of the same core. Passing events between the two then takes up to three times as long, so read a figure's
-//! scatter beside this time.
+//! On a virtual machine the distance changes at run time, when the host moves a virtual core to another die or to the
+//! other half of the same core. Passing events between the two cores then takes up to three times as long. Consider
+//! this when you compare figures.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const TRIPS: u64 = 2_000;
-/// The fastest of this many tries counts, as other programs may need the core meanwhile.
+/// The number of attempts. The fastest counts, because other programs may use the core during some of them.
 const TIMES: u64 = 5;
 
 /// The round-trip time in nanoseconds between the first two processors that this process may use; `None` if it may

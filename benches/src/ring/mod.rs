@@ -1,12 +1,12 @@
-//! Rings beside their peers: throughput, latency, and the CPU time of waiting.
+//! Rings compared with their peers: throughput, latency, and the CPU time of waiting.
 //!
-//! Each ring is compared with its like: a channel of one sender and one receiver with rings that allow no more, one
-//! of many senders and many receivers with rings that allow as many. A peer that leaves waiting to its user, or lets
-//! the user choose, waits as its author would have it wait on this machine: it spins where each thread has a core,
-//! and yields otherwise; the tables show both.
+//! Each ring is compared with peers of its kind: a channel of one sender and one receiver with rings that permit no
+//! more, and a channel of many senders and many receivers with rings that permit as many. If a peer leaves the wait
+//! strategy to its user, it waits as its author advises for this machine: it spins if each thread has a core, and
+//! yields otherwise. The tables show both.
 //!
-//! A million events or more pass for each figure; the time includes starting and ending the threads. Consumers add up
-//! the values, so every payload is read.
+//! A million events or more pass for each figure. The time includes the start and the end of the threads. Consumers add
+//! up the values, so every payload is read.
 
 mod cpu;
 mod event;
@@ -33,15 +33,15 @@ use crate::error::Error;
 
 const CAPACITY: usize = 1024;
 
-/// How many events pass for a figure.
+/// The number of events per figure.
 const EVENTS: u64 = 6_000_000;
 const QUICK_EVENTS: u64 = 12_000;
-/// Several producers pass this many times more events: threads take some milliseconds to find their cores, and
-/// starting and ending 256 of them takes ten.
+/// With several producers, this many times as many events pass: the scheduler takes some milliseconds to distribute
+/// threads over the cores, and starting and ending 256 threads takes ten.
 const MORE_EVENTS: u64 = 4;
 const MANY_EVENTS: u64 = 8;
 
-/// The events that pass through a ring: each producer sends the numbers from 0 up.
+/// The events that pass through a ring. Each producer sends the numbers from 0 up.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     producers: u64,
@@ -50,7 +50,7 @@ struct Load {
 }
 
 impl Load {
-    /// The events in equal parts from each producer.
+    /// Divides the events equally among the producers.
     fn new(producers: u64, consumers: u64, events: u64) -> Self {
         Load { producers, consumers, per_producer: events / producers }
     }
@@ -71,7 +71,7 @@ impl Load {
 /// Passes a load and returns the sum of the received numbers.
 type Pass = fn(load: Load) -> u64;
 
-/// A target ratio: ours does at least `times` the peer's throughput.
+/// A target: our throughput is at least `times` that of the peer.
 struct Wanted {
     ours: &'static str,
     peer: &'static str,
@@ -173,7 +173,7 @@ fn batches(args: &Args, events: u64) -> Result<(), Error> {
     table(Load::one_to_one(5 * events), &competitors, &wanted, args.rounds)
 }
 
-/// Our `mpmc` beside other channels of many senders and many receivers.
+/// Our `mpmc` channel, compared with other channels of many senders and many receivers.
 fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, load: Load) -> Result<(), Error> {
     let competitors: [(&str, Role, Pass); 5] = [
         ("mpmc", Role::Ours, ours::mpmc::<E, CAPACITY>),
@@ -182,7 +182,7 @@ fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, load: Load) -> Result<(), 
         ("kanal", Role::Peer, peers::kanal::<E, CAPACITY>),
         ("flume", Role::Peer, peers::flume::<E, CAPACITY>),
     ];
-    // With many senders flume takes ten times as long as the others: minutes for a figure.
+    // With many senders, flume takes ten times as long as the others, which is minutes per figure, so it is left out.
     let competitors = &competitors[..if load.producers > 4 { 4 } else { 5 }];
     let wanted = ["ArrayQueue, yielding", "crossbeam-channel", "kanal"];
     let wanted = wanted.map(|peer| Wanted { ours: "mpmc", peer, times: 1.0 });
@@ -204,7 +204,7 @@ fn mpsc_from_three(args: &Args, events: u64) -> Result<(), Error> {
     in_a_row(if args.quick { 2 } else { 20 }, MORE_EVENTS * events)
 }
 
-/// Measures rings of other capacities; in small ones the two sides wait for each other all the time.
+/// Measures rings of other capacities. In small rings, the two sides wait for each other all the time.
 fn narrow<const CAPACITY: usize>(args: &Args, events: u64) -> Result<(), Error> {
     one_to_one::<u64, CAPACITY>(args, events)?;
     mpmc::<u64, CAPACITY>(args, Load::to_one(3, events))?;
@@ -240,14 +240,15 @@ fn beside_busy_threads(args: &Args, events: u64) -> Result<(), Error> {
                 }
             });
         }
-        // A peer that yields may pass one ring of events in each slice of the busy threads, some milliseconds.
+        // A peer that yields may pass only as many events as the ring has slots in each time slice of the busy threads,
+        // which is some milliseconds.
         let measured = shared(args, events / 8, events / 256);
         ended.store(true, Ordering::Relaxed);
         measured
     })
 }
 
-/// Rings whose threads share cores with others; `few` events pass through a small one.
+/// Measures rings whose threads share cores with other threads. Only `few` events pass through small rings.
 fn shared(args: &Args, events: u64, few: u64) -> Result<(), Error> {
     let competitors: [(&str, Role, Pass); 4] = [
         ("spsc", Role::Ours, ours::spsc::<u64, CAPACITY>),
@@ -260,7 +261,7 @@ fn shared(args: &Args, events: u64, few: u64) -> Result<(), Error> {
     mpmc::<u64, 16>(args, Load::new(4, 4, few))
 }
 
-/// Works for this long.
+/// Keeps the core busy for this time.
 fn work(time: Duration) {
     if time > Duration::ZERO {
         let began = Instant::now();
@@ -268,7 +269,7 @@ fn work(time: Duration) {
     }
 }
 
-/// The figure that this many percent do not exceed.
+/// The smallest figure that is not exceeded by this percentage of the figures.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     sorted[(sorted.len() - 1) * percent / 100]
 }
@@ -287,8 +288,8 @@ fn one_to_one<E: Event, const CAPACITY: usize>(args: &Args, events: u64) -> Resu
     table(Load::one_to_one(events), &competitors, &wanted, args.rounds)
 }
 
-/// Prints the slowest run beside the median, of all runs and of those before and after which the cores were about as
-/// far apart as usual.
+/// Prints the slowest run and the median: of all runs, and of those runs before and after which the distance between
+/// the cores was about as usual.
 fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();
@@ -332,7 +333,7 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
     for _ in 0..args.rounds {
         for (&producers, figures) in counts.iter().zip(&mut rounds) {
             let (wall, cpu) = measured(producers, MANY_EVENTS * events)?;
-            // The same threads run again, each sends one event, and end: this is the cost of the threads themselves.
+            // The same threads, each of which sends only one event: the cost of the threads alone.
             let (_, threads) = measured(producers, producers)?;
             figures.push((wall, cpu, threads));
         }
@@ -397,7 +398,7 @@ fn timed(load: Load, pass: Pass) -> Result<f64, Error> {
 }
 
 impl Wanted {
-    /// The ratio of throughputs, round by round, beside its target.
+    /// The ratio of throughputs over all rounds, with its target.
     fn verdict(&self, comparison: &Comparison) -> String {
         let rounds =
             |name| &comparison.figures.iter().find(|figures| figures.name == name).expect("a competitor").rounds;

@@ -1,4 +1,4 @@
-//! Sides of different speed: a consumer that is slower or faster than its producer, and events that come in bursts.
+//! Consumers that are slower or faster than their producer, and events that come in bursts.
 
 use std::cell::RefCell;
 use std::thread;
@@ -111,7 +111,7 @@ fn rtrb(pace: Pace) -> u64 {
             let popped = receiver.borrow_mut().pop();
             match popped {
                 Ok(n) => return Some(n),
-                // Nothing comes after the producer has left, which is checked before the ring once more.
+                // After the producer has left, no event comes, so the ring is checked once more after that.
                 Err(_) if receiver.borrow().is_abandoned() => return receiver.borrow_mut().pop().ok(),
                 Err(_) => thread::yield_now(),
             }

@@ -12,7 +12,7 @@ use super::{CAPACITY, Load};
 
 const CLOSED: &str = "the other side lives until the end";
 
-/// Runs the producer threads and the consumer threads, and adds up what the consumers return.
+/// Runs the producer threads and the consumer threads, and adds up the values that the consumers return.
 fn pass<'a>(
     load: Load,
     produce: impl Fn() -> Box<dyn FnOnce() + Send + 'a>,
@@ -29,8 +29,8 @@ fn pass<'a>(
     })
 }
 
-/// Runs between two polls of a peer that has no wait strategy of its own: this is the strategy its author would
-/// choose where each thread has a core, and [`give_way`] the one for fewer cores.
+/// The wait strategy for a peer that has none, if each thread has a core: spins between two polls. With fewer cores,
+/// [`give_way`] is used.
 fn spin() {
     std::hint::spin_loop();
 }
@@ -62,7 +62,7 @@ fn rtrb<E: Event>(capacity: usize, events: u64, pause: fn()) -> u64 {
     })
 }
 
-/// Takes that many events and adds them up.
+/// Receives `events` events and adds them up.
 fn summed<E: Event>(events: u64, mut pop: impl FnMut() -> Option<E>, pause: fn()) -> u64 {
     let mut sum = 0u64;
     for _ in 0..events {
@@ -107,7 +107,7 @@ pub(super) fn array_queue<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
     pass(load, produce, consume)
 }
 
-/// Defines the channels that wait by themselves; they differ only in their names.
+/// Defines the channels that have their own wait strategy. They differ only in their names.
 macro_rules! channel {
     ($name:ident, $make:path) => {
         pub(super) fn $name<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
@@ -142,7 +142,7 @@ pub(super) fn std_channel<E: Event, const CAPACITY: usize>(load: Load) -> u64 {
     })
 }
 
-/// The way the threads of a disruptor wait.
+/// The wait strategy of the threads of a disruptor.
 pub(super) trait Waits: WaitStrategy + 'static {
     const HOW: Self;
 
@@ -158,7 +158,7 @@ impl Waits for BusySpin {
     }
 }
 
-/// Yields on both sides, as its users do where threads outnumber cores.
+/// Yields on both sides, as is usual if there are more threads than cores.
 #[derive(Clone, Copy)]
 pub(super) struct Yielding;
 
@@ -178,7 +178,7 @@ impl Waits for Yielding {
     }
 }
 
-/// A handler that adds up its events, and the place of the sum after the ring has ended.
+/// A handler that adds up its events, and the variable that has the sum after the ring has ended.
 pub(super) fn adder() -> (impl FnMut(&u64, Sequence, bool) + Send + 'static, Arc<AtomicU64>) {
     let total = Arc::new(AtomicU64::new(0));
     let (result, sum) = (Arc::clone(&total), Cell::new(0u64));

@@ -12,7 +12,7 @@ use crate::args::Args;
 use crate::compare::{Comparison, Figures, Role};
 use crate::error::Error;
 
-/// Asks that many questions, and returns what each answer took in nanoseconds.
+/// Sends `questions` values, and returns the time until each answer in nanoseconds.
 type Game = fn(questions: u64) -> Vec<f64>;
 
 const COMPETITORS: [(&str, Role, Game); 9] = [

@@ -4,11 +4,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
-/// Nanoseconds per operation of `threads` threads together, when each does `n`: the time from the first start to the
-/// last end, divided by the number of all operations.
+/// Nanoseconds per operation of `threads` threads that do `n` operations each: the time from the first start to the
+/// last end, divided by the total number of operations.
 ///
-/// `work` prepares itself and returns the loop, so that the clock leaves out the preparation; the clocks start in the
-/// threads.
+/// `work` prepares a thread and returns its loop, so that the preparation is not measured.
 pub fn together<L: FnOnce(u64)>(threads: usize, n: u64, work: impl Fn(usize) -> L + Sync) -> f64 {
     let barrier = Barrier::new(threads);
     let one = &|thread: usize| {

@@ -27,7 +27,7 @@ pub trait Local {
     fn free<'l>(&'l self, object: Self::Object<'l>);
 }
 
-/// The slab, with objects that stay with their thread, as boxes do.
+/// The slab, with objects that belong to their thread, like boxes.
 pub struct Private(pub RawCache);
 
 impl Local for Private {
@@ -46,7 +46,7 @@ impl Local for Private {
     }
 }
 
-/// The slab, with objects that are published, and freed by their handles.
+/// The slab, with objects that are published and freed by their handles.
 pub struct Published(pub RawCache);
 
 impl Local for Published {
@@ -65,7 +65,7 @@ impl Local for Published {
     }
 }
 
-/// A private heap of the process. The name of an object is its address, which may go to another thread.
+/// A private heap of the process. An object is represented by its address, which may go to another thread.
 pub struct Global<A>(pub A);
 
 impl<A: GlobalAlloc> Local for Global<A> {
@@ -91,7 +91,7 @@ impl<A: GlobalAlloc> Local for Global<A> {
     }
 }
 
-/// A free list: the one of all threads, or one of several.
+/// A free list: a common list of all threads, or one of several lists.
 pub struct Listed<'a>(pub &'a Shared);
 
 impl Local for Listed<'_> {
@@ -121,7 +121,7 @@ pub fn slab(threads: usize, each: usize) -> RawSlab {
     RawSlab::options(OBJECT_BYTES as u64, objects).chain(64).memfd().expect("memory suffices for the slab")
 }
 
-/// Free lists for `threads` threads, one each, as in uslab.
+/// A free list for each of `threads` threads, as in uslab.
 #[must_use]
 pub fn split(threads: usize, each: usize) -> Split {
     Split::new(threads, each + 64)

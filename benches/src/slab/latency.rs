@@ -1,6 +1,6 @@
-//! The latency of allocation: the time of each, with four threads at work for the same time whatever the allocator.
-//! The longest time shows how long the scheduler kept a thread waiting, which depends on the length of the
-//! measurement, not on the number of allocations.
+//! The latency of single allocations. Four threads allocate for a fixed time, the same for each allocator. The longest
+//! latency shows how long the scheduler stopped a thread. It depends on the duration of the measurement, not on the
+//! number of allocations.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     })
 }
 
-/// Does nothing, which shows the contribution of the clock and the machine.
+/// Does nothing: shows the cost of reading the clock, and disturbances by the machine.
 struct Nothing;
 
 impl Local for Nothing {
@@ -98,7 +98,7 @@ fn sample<L: Local>(time: Duration, local: impl Fn() -> L + Sync) -> Quantiles {
         let local = local();
         let mut times = Times::new();
         barrier.wait();
-        // Every thread makes at least one allocation, however late it starts.
+        // Every thread makes at least one allocation, even if it starts late.
         loop {
             let began = clock::now();
             let object = local.alloc();

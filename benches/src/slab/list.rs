@@ -19,13 +19,13 @@ struct Object([AtomicUsize; WORDS]);
 /// A single list.
 #[repr(align(128))]
 pub struct Shared {
-    /// Upper half: generation. Lower half: the first object.
+    /// The upper half is the generation, and the lower half the first object.
     head: AtomicU128,
     objects: Box<[Object]>,
 }
 
 impl Shared {
-    /// A list of that many objects.
+    /// A list of `objects` objects.
     #[must_use]
     pub fn new(count: usize) -> Self {
         let objects = (0..count).map(|n| {

@@ -1,8 +1,8 @@
-//! The shared slab beside private heaps, and beside the free lists that it descends from.
+//! The shared slab, compared with private heaps and with earlier designs of shared free lists.
 //!
-//! The peers differ in their promises. mimalloc, jemalloc and glibc give memory to the threads of one process, and
-//! the memory goes with the process. The lists share memory between processes, and lose the objects of a process that
-//! is killed. The slab shares it and loses nothing.
+//! The peers differ in their promises. mimalloc, jemalloc and glibc allocate memory of a single process, which is gone
+//! when the process ends. The lists share memory between processes, but lose the objects of a killed process. The slab
+//! shares memory and loses nothing.
 //!
 //! mimalloc and jemalloc are C libraries that take long to build: the feature `allocators`, which `cargo xtask bench` turns
 //! on, adds them.

@@ -1,7 +1,7 @@
 //! Freeing by another thread, and by another process: one side allocates, the other frees.
 //!
-//! Objects change hands in batches, through rings whose ends never sleep: with a channel that sleeps, most of the
-//! time would go into waking threads.
+//! Objects are passed in batches, through rings whose ends never sleep. With a channel that sleeps, waking threads
+//! would take most of the time.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -53,7 +53,7 @@ fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
         0 => Ok(took),
         allocated => Err(Error::new(format!("{allocated} objects are still allocated"))),
     };
-    // The freed objects stay in the parcel, or in the cache of the freeing thread.
+    // The freed objects remain in the parcel, or go to the cache of the freeing thread.
     let by_parcel = move |free: fn(&mut RawParcel, &RawCache) -> Result<(), millstream_slab::Error>| {
         let fill = || {
             let cache = cache();
@@ -94,7 +94,7 @@ fn one_by_one<O: Send + 'static, L: for<'l> Local<Object<'l> = O> + 'static>(
     hand_over(n, || Vec::with_capacity(BATCH), fill, empty)
 }
 
-/// Nanoseconds per object from its allocation until it is freed. One thread fills batches, the other empties them.
+/// Nanoseconds per object, allocation and freeing included. One thread fills batches, and the other empties them.
 fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
     n: usize,
     batch: impl Fn() -> B,
@@ -129,10 +129,10 @@ fn hand_over<B: Send, F: FnMut(&mut B), E: FnMut(&mut B)>(
     })
 }
 
-/// How long one side may stay silent before the other side takes it for dead.
+/// The time without progress after which one side treats the other as dead.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Polls until `look` finds a value; yields now and then, as the other side may need the core.
+/// Polls until `look` returns a value. Yields occasionally, because the other side may need the core.
 ///
 /// # Panics
 /// Panics after a long silence, because the other side must have failed.
@@ -159,7 +159,7 @@ fn ring(slab: &Path) -> PathBuf {
     slab.with_extension("ring")
 }
 
-/// The same with the freeing thread in another process, with handles through a ring in shared memory.
+/// The same with the freeing thread in another process, to which handles go through a ring in shared memory.
 fn between_processes(n: usize) -> Result<f64, Error> {
     let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(|error| fail(&error))?;

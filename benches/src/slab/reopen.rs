@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Milliseconds from the call of `open` until the slab has everything in its place.
+/// Milliseconds from the call of `open` until recovery is complete.
 fn once(path: &std::path::Path, objects: u64, beside: bool) -> Result<f64, millstream_slab::Error> {
     let slab = RawSlab::options(OBJECT_BYTES as u64, objects).create(path)?;
     // SAFETY: the fork falls between the threads of two workloads, so no other thread of this process holds a lock of
