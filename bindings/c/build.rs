@@ -1,5 +1,5 @@
-//! Gives the shared library its own name, under which programs look for it: with the second number of the version before
-//! 1.0, and with the first alone from then on. `install` makes the links of these names.
+//! Gives the shared library its `SONAME`, under which programs look for it. The name has the first two numbers of the
+//! version before 1.0, and from then on only the first. `install` creates the links with these names.
 
 use std::env;
 

@@ -116,7 +116,7 @@ impl Peer {
             let go = go.map(|go| go.to_string_lossy().into_owned());
             return Ok(go.map(|go| vec![go, row.to_owned(), count.to_string(), workers.to_string()]));
         }
-        // For a fetch, this process is the slow server; the parent starts the competitors.
+        // For a fetch, this command starts the slow server; the competitor is started by `fetch::measure`.
         let name = if row == Row::Fetch { "slow" } else { name };
         let program = std::env::current_exe().map_err(|error| Error::new(format!("own path: {error}")))?;
         let task = format!("{name} {} {count} {workers}", row.name());

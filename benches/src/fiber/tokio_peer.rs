@@ -12,7 +12,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use super::alone::{memory, per_step, waiting};
 use super::row::{RING, Row, WAITING};
 
-/// With one worker, tokio's single-threaded runtime is the fastest.
+/// With one worker, this is tokio's single-threaded runtime.
 fn start(workers: usize) -> Runtime {
     let built = match workers {
         1 => Builder::new_current_thread().enable_all().build(),

@@ -25,7 +25,7 @@ pub(super) fn diamonds(args: &Args, events: u64) -> Result<(), Error> {
 }
 
 /// Compares with two disruptors: one waits as its author advises if there are more threads than cores, and one, for
-/// scale, as advised for a core per thread. There are four threads. If they have fewer cores, the spinning disruptor
+/// scale, as advised for a core per thread. There are four threads. On fewer than four cores, the spinning disruptor
 /// takes hundreds of times as long, so it passes fewer events.
 fn beside(args: &Args, events: u64, ours: Pass, [yielding, spinning]: [Pass; 2]) -> Result<(), Error> {
     const YIELDING: &str = "disruptor, yielding";

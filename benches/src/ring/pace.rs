@@ -111,7 +111,7 @@ fn rtrb(pace: Pace) -> u64 {
             let popped = receiver.borrow_mut().pop();
             match popped {
                 Ok(n) => return Some(n),
-                // After the producer has left, no event comes, so the ring is checked once more after that.
+                // Events may have come before the producer left. So after it has left, the ring is checked once more.
                 Err(_) if receiver.borrow().is_abandoned() => return receiver.borrow_mut().pop().ok(),
                 Err(_) => thread::yield_now(),
             }

@@ -52,17 +52,19 @@
 #define MILLSTREAM_CSM_SECOND 2
 
 /**
- * A statistic is as extreme if its absolute value is at least as large: the default of the other languages.
+ * A statistic is extreme if its absolute value is at least as large as the observed one. This is the default in the
+ * other languages.
  */
 #define MILLSTREAM_CSM_BOTH 0
 
 /**
- * A statistic is as extreme if it is at least as large: the first sample has the larger values, as in scipy.
+ * A statistic is extreme if it is at least as large as the observed one: the first sample has the larger values, as in
+ * scipy.
  */
 #define MILLSTREAM_CSM_GREATER 1
 
 /**
- * A statistic is as extreme if it is at most as large.
+ * A statistic is extreme if it is at most as large as the observed one.
  */
 #define MILLSTREAM_CSM_LESS 2
 
@@ -82,8 +84,8 @@
 #define MILLSTREAM_CSM_WITHIN 2
 
 /**
- * Two thresholds: above `low`, "holds" is a right answer; below `high`, "fails" is one; in between, both are. This
- * claim is always decided.
+ * Two thresholds: "holds" is right if the rate is above `low`, and "fails" is right if it is below `high`. In between,
+ * both are right, so this claim is always decided.
  */
 #define MILLSTREAM_CSM_BETWEEN 3
 
@@ -113,12 +115,12 @@
 #define MILLSTREAM_CSM_WATCHED 0
 
 /**
- * The interval is valid only if the number of trials was fixed before the first (Clopper and Pearson).
+ * The interval is valid only if the number of trials was fixed before the first trial (Clopper and Pearson).
  */
 #define MILLSTREAM_CSM_FIXED 1
 
 /**
- * The rate lies in the interval with this probability if every rate was equally likely beforehand (Bayes).
+ * The interval contains the rate with probability 1 - `error`, if every rate was equally likely beforehand (Bayes).
  */
 #define MILLSTREAM_CSM_CREDIBLE 2
 
@@ -138,12 +140,12 @@
 #define MILLSTREAM_SLAB_PUBLISHED 0
 
 /**
- * The process that held the object died; any process may claim, change or free the object.
+ * The process that had the object died. Any process may claim, change or free the object.
  */
 #define MILLSTREAM_SLAB_ORPHAN 1
 
 /**
- * One process holds the object exclusively.
+ * A process has the object exclusively.
  */
 #define MILLSTREAM_SLAB_PRIVATE 2
 
@@ -188,7 +190,7 @@
 #define MILLSTREAM_NO_ANSWER 7
 
 /**
- * No free object is left.
+ * The slab has no free object.
  */
 #define MILLSTREAM_SLAB_FULL 8
 
@@ -223,12 +225,13 @@
 #define MILLSTREAM_SLAB_EXISTS 14
 
 /**
- * Another process keeps this one waiting for too long; the message names it and says whether it is stopped. Try again.
+ * Another process keeps this process waiting for too long. The message names that process and says whether it is
+ * stopped. Try again.
  */
 #define MILLSTREAM_SLAB_BUSY 15
 
 /**
- * Living processes use all caches of the slab: try again after one was freed, or create the slab with more.
+ * Living processes use all caches of the slab: try again after a cache was freed, or create the slab with more caches.
  */
 #define MILLSTREAM_SLAB_NO_CACHE 16
 
@@ -248,7 +251,7 @@
 #define MILLSTREAM_SLAB_DAMAGED 19
 
 /**
- * The operating system refused; see millstream_error_number().
+ * The operating system reported an error: see millstream_error_number().
  */
 #define MILLSTREAM_SLAB_SYSTEM 20
 
@@ -274,17 +277,17 @@
 #define MILLSTREAM_RING_NOT_A_RING 24
 
 /**
- * The operating system refused; see millstream_error_number().
+ * The operating system reported an error: see millstream_error_number().
  */
 #define MILLSTREAM_RING_SYSTEM 25
 
 /**
- * Another thread uses the object at the moment, and only one may.
+ * Another thread is using the object, which only one thread at a time may use.
  */
 #define MILLSTREAM_IN_USE 26
 
 /**
- * Size in bytes of the longest message, with the NUL at its end; longer messages are cut and end with "...".
+ * The maximum size of a message in bytes, including the NUL at its end. Longer messages are cut and end with "...".
  */
 #define MILLSTREAM_MESSAGE_BYTES 8192
 
@@ -304,7 +307,7 @@
 #define MILLSTREAM_VERSION_PATCH 0
 
 /**
- * The header's version as one number, to compare: 1.2.3 is 1002003.
+ * The header's version as a single number, for comparisons: 1.2.3 is 1002003.
  */
 #define MILLSTREAM_VERSION 1000
 
@@ -319,13 +322,13 @@ typedef struct millstream_csm_driver millstream_csm_driver;
 typedef struct millstream_csm_mean_driver millstream_csm_mean_driver;
 
 /**
- * The receiving end of a ring, of which there is one at a time. One thread at a time uses it; another one gets
- * MILLSTREAM_IN_USE.
+ * The receiving end of a ring. A ring has one consumer at a time. One thread at a time may use it; a second thread
+ * gets MILLSTREAM_IN_USE.
  */
 typedef struct millstream_ring_consumer millstream_ring_consumer;
 
 /**
- * The sending end of a ring, of which there is one at a time. One thread at a time uses it; another one gets
+ * The sending end of a ring. A ring has one producer at a time. One thread at a time may use it; a second thread gets
  * MILLSTREAM_IN_USE.
  */
 typedef struct millstream_ring_producer millstream_ring_producer;
@@ -336,18 +339,18 @@ typedef struct millstream_ring_producer millstream_ring_producer;
 typedef struct millstream_slab millstream_slab;
 
 /**
- * A thread's access to a slab. Each thread needs its own; a child must not use it after a fork.
+ * A thread's access to a slab. Each thread needs its own cache. After a fork, the child must not use it.
  */
 typedef struct millstream_slab_cache millstream_slab_cache;
 
 /**
- * Private objects on their way to another thread of this process: that thread frees them or takes them out, with its
- * own cache. A parcel is the cheapest way to have another thread free objects, and is cheaper still if it goes back
- * and forth, filled by one thread and cleared by the other. One thread at a time uses a parcel; pass it on through a
- * queue or a join, which order the memory accesses. To send objects to other processes, publish them.
+ * Private objects that move to another thread of this process, which frees them or takes them out, with its own cache.
+ * If one thread allocates objects and another frees them, a parcel is the cheapest method, in particular if the parcel
+ * goes back and forth: one thread fills it and the other clears it. One thread at a time may use a parcel; pass it on
+ * through a queue or a join, which order the memory accesses. To send objects to other processes, publish them.
  *
- * A parcel takes one of the slab's caches while it lives. If its process dies, its objects become orphans. In the child
- * of a fork its functions return MILLSTREAM_SLAB_UNUSABLE.
+ * As long as a parcel exists, it occupies one of the slab's caches. If its process dies, its objects become orphans.
+ * In the child of a fork, its functions return MILLSTREAM_SLAB_UNUSABLE.
  */
 typedef struct millstream_slab_parcel millstream_slab_parcel;
 
@@ -378,7 +381,8 @@ typedef struct millstream_csm_comparison {
      */
     uint64_t pairs;
     /**
-     * MILLSTREAM_CSM_FIRST or MILLSTREAM_CSM_SECOND if that is certain, and MILLSTREAM_CSM_NEITHER otherwise.
+     * MILLSTREAM_CSM_FIRST, MILLSTREAM_CSM_SECOND, or MILLSTREAM_CSM_NEITHER if it is not certain which one is
+     * smaller.
      */
     int32_t smaller;
     /**
@@ -386,22 +390,22 @@ typedef struct millstream_csm_comparison {
      */
     uint32_t reserved;
     /**
-     * The estimated size of the second relative to the first; NaN without data.
+     * The estimated ratio, second over first; NaN without data.
      */
     double ratio;
     /**
-     * An interval for that ratio, valid at all times at once.
+     * An interval for the true ratio, valid at all times at once.
      */
     struct millstream_csm_interval_result interval;
 } millstream_csm_comparison;
 
 /**
- * A claim, and the certainty that its answer must have:
- * `millstream_csm_setup setup = {.struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.9, .error = 1e-6};`
+ * A claim, and the required certainty of its verdict: `millstream_csm_setup setup = {.struct_bytes = sizeof setup,
+ * .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.9, .error = 1e-6};`
  */
 typedef struct millstream_csm_setup {
     /**
-     * sizeof(millstream_csm_setup), which tells the library the members that the program was compiled with.
+     * sizeof(millstream_csm_setup): it shows the library with which members the program was compiled.
      */
     uint64_t struct_bytes;
     /**
@@ -425,8 +429,8 @@ typedef struct millstream_csm_setup {
      */
     double error;
     /**
-     * The way to weigh evidence: "mixture", "balanced", "robbins", "centred", "one-sided"; with two thresholds
-     * "blend" or "sprt". NULL selects the best.
+     * The method: "mixture", "balanced", "robbins", "centred" or "one-sided"; with two thresholds, also "blend" or
+     * "sprt". NULL selects the best method.
      */
     const char *method;
     /**
@@ -460,7 +464,7 @@ typedef struct millstream_csm_status {
      */
     double level;
     /**
-     * The bound below which the level decides.
+     * The claim is decided when the level is below this bound.
      */
     double log_eps;
     /**
@@ -488,11 +492,11 @@ typedef struct millstream_csm_ranks {
 } millstream_csm_ranks;
 
 /**
- * A claim about a mean, and the certainty that its answer must have.
+ * A claim about a mean, and the required certainty of its verdict.
  */
 typedef struct millstream_csm_mean_setup {
     /**
-     * sizeof(millstream_csm_mean_setup), which tells the library the members that the program was compiled with.
+     * sizeof(millstream_csm_mean_setup): it shows the library with which members the program was compiled.
      */
     uint64_t struct_bytes;
     /**
@@ -574,7 +578,7 @@ typedef struct millstream_csm_bounds {
 } millstream_csm_bounds;
 
 /**
- * The answer of millstream_csm_stop.
+ * The result of millstream_csm_stop.
  */
 typedef struct millstream_csm_stop_result {
     /**
@@ -590,7 +594,7 @@ typedef struct millstream_csm_stop_result {
      */
     int32_t direction;
     /**
-     * The logarithm of the evidence's weight, rounded up; observing stops when it is less than `log_eps`.
+     * Minus the logarithm of the evidence, rounded up. The test stops when it is less than `log_eps`.
      */
     double level;
 } millstream_csm_stop_result;
@@ -604,13 +608,13 @@ typedef struct millstream_csm_beta_result {
      */
     double bound;
     /**
-     * One minus the bound, with all its digits.
+     * One minus the bound, to full precision.
      */
     double complement;
 } millstream_csm_beta_result;
 
 /**
- * The outcomes of a setup at a known rate of success.
+ * The expected behaviour of a setup at a known rate of success.
  */
 typedef struct millstream_csm_power_result {
     /**
@@ -630,7 +634,7 @@ typedef struct millstream_csm_power_result {
      */
     double undecided;
     /**
-     * The mean number of trials; undecided runs count as the limit.
+     * The mean number of trials. Undecided runs count with the limit.
      */
     double mean_trials;
 } millstream_csm_power_result;
@@ -641,11 +645,11 @@ typedef struct millstream_csm_power_result {
  */
 typedef struct millstream_ring_setup {
     /**
-     * sizeof(millstream_ring_setup), which tells the library the members that the program was compiled with.
+     * sizeof(millstream_ring_setup): it shows the library with which members the program was compiled.
      */
     uint64_t struct_bytes;
     /**
-     * The number of events that fit, a power of two.
+     * The maximum number of events in the ring, a power of two.
      */
     uint64_t slots;
     /**
@@ -654,20 +658,20 @@ typedef struct millstream_ring_setup {
      */
     uint64_t event_bytes;
     /**
-     * The alignment of an event, a power of two of at most 128 that divides its size: C11's _Alignof. 0: the largest
-     * of 1, 2, 4 and 8 that divides the size.
+     * The alignment of an event (C11's _Alignof): a power of two of at most 128 that divides the size. 0 means the
+     * largest of 1, 2, 4 and 8 that divides the size.
      */
     uint64_t event_align;
 } millstream_ring_setup;
 
 /**
- * The properties of a new slab:
- * `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes = 64, .max_objects = 1000};`
- * These three are required. Every other field may be 0, which leaves the choice to the library.
+ * The properties of a new slab: `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes =
+ * 64, .max_objects = 1000};` These three members are required. Every other member may be 0, with which the library
+ * chooses a value.
  */
 typedef struct millstream_slab_options {
     /**
-     * sizeof(millstream_slab_options), which tells the library the options that the program was compiled with.
+     * sizeof(millstream_slab_options): it shows the library with which options the program was compiled.
      */
     uint64_t struct_bytes;
     /**
@@ -679,30 +683,30 @@ typedef struct millstream_slab_options {
      */
     uint64_t max_objects;
     /**
-     * How many objects are usable at first; the number doubles on demand. 0: all of them.
+     * How many objects are usable at first. The number doubles on demand. 0 means all objects.
      */
     uint64_t capacity;
     /**
-     * The largest number of simultaneous caches, over all processes; at most 16384. 0: 64.
+     * The largest number of simultaneous caches of all processes, at most 16384. 0 means 64.
      */
     uint64_t caches;
     /**
-     * How many objects move between a cache and the other caches at once, at most 64. A cache keeps up to twice this
-     * number for itself. 0: 64, or less for a small slab.
+     * How many objects at once move between a cache and the other caches, at most 64. A cache retains up to twice this
+     * number. 0 means 64, or less for a small slab.
      */
     uint64_t chain;
     /**
-     * A number that tells this program's objects from those of other programs; see millstream_slab_tag.
+     * A number that distinguishes this program's slabs from those of other programs; see millstream_slab_tag.
      */
     uint64_t tag;
     /**
-     * Not 0: asks the kernel for huge pages, which affects speed only.
+     * Not 0: requests huge pages from the kernel, which affects only the speed.
      */
     uint32_t huge_pages;
     /**
-     * Not 0: reserves space in the file system for every object before it is handed out, so that a full device causes
-     * an error rather than a SIGBUS. This covers the objects that are usable at first, and those by which this slab
-     * grows later.
+     * Not 0: reserves space in the file system for every object before it is allocated, so that a full device causes
+     * an error and not a SIGBUS. The reservation covers the objects that are usable at first, and those by which the
+     * slab grows later.
      */
     uint32_t reserve;
     /**
@@ -716,8 +720,8 @@ typedef struct millstream_slab_options {
 } millstream_slab_options;
 
 /**
- * The name of an object, which is the same in every process; programs may store it in objects and send it to other
- * processes.
+ * The name of an object, which is the same in every process. Programs may store handles in objects and send them to
+ * other processes.
  */
 typedef struct millstream_slab_handle {
     /**
@@ -731,10 +735,10 @@ typedef struct millstream_slab_handle {
 } millstream_slab_handle;
 
 /**
- * An object private to one cache, which only that cache's thread may use. Publish or free it before freeing the
- * cache. It may be moved, but only one of several copies may be used.
+ * An object that is private to one cache; only the cache's thread may use it. Publish or free it before you free the
+ * cache. The struct may be moved. If it is copied, only one of the copies may be used.
  *
- * If the process dies, the object becomes an orphan with whatever bytes it has.
+ * If the process dies, the object becomes an orphan with its current bytes.
  */
 typedef struct millstream_slab_private {
     /**
@@ -742,13 +746,13 @@ typedef struct millstream_slab_private {
      */
     void *bytes;
     /**
-     * Words reserved for the library, more than it needs today.
+     * Words reserved for the library.
      */
     uint64_t own[7];
 } millstream_slab_private;
 
 /**
- * An allocated object, as millstream_slab_next finds it.
+ * An allocated object: the result of millstream_slab_next.
  */
 typedef struct millstream_slab_object {
     /**
@@ -764,13 +768,12 @@ typedef struct millstream_slab_object {
      */
     int32_t state;
     /**
-     * The process that holds a private object, or 0 if its cache was freed, so that it can no longer be named; 0 for
-     * other objects.
+     * The process that has a private object, or 0 if it is unknown because its cache was freed. 0 for other objects.
      */
     uint32_t pid;
     /**
-     * The current or last owner, as given to millstream_slab_set_owner; 0 without an owner or in a slab that keeps
-     * no owners.
+     * The current or last owner, from millstream_slab_set_owner; 0 without an owner, or in a slab that does not record
+     * owners.
      */
     uint64_t owner;
 } millstream_slab_object;
@@ -788,7 +791,7 @@ typedef struct millstream_slab_usage_result {
      */
     uint64_t max_objects;
     /**
-     * Objects that are usable before the slab grows.
+     * Objects that are usable until the slab grows.
      */
     uint64_t capacity;
     /**
@@ -848,8 +851,8 @@ int32_t millstream_csm_compare(const double *first,
                                struct millstream_csm_comparison *out);
 
 /**
- * Compares pairs of positive numbers by the median of their ratios, second over first, in the given order; it stops
- * at the first pair at which the smaller one is certain.
+ * Compares pairs of positive numbers by the median of their ratios, second over first. Examines the pairs in the given
+ * order, and stops as soon as it is certain which one is smaller.
  *
  * # Safety
  * `first` and `second` point to `pairs` numbers each; `out` points to a
@@ -864,12 +867,13 @@ int32_t millstream_csm_compare_pairs(const double *first,
 /**
  * Tests whether the difference between two samples is larger than chance explains.
  *
- * The function shuffles the values of both samples, divides them again, and decides the setup's claim about the
- * p-value, which is the rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean"
- * or "median": that of the first sample minus that of the second. `tail` is MILLSTREAM_CSM_BOTH,
- * MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null hypothesis is that the second sample is distributed like
- * `shift + scale * first`; use 0 and 1 if both are alike. The same seed gives the same answer. Give the setup a limit:
- * a p-value at the threshold may never be decided.
+ * The function repeatedly divides the values of both samples at random into two new samples of the same sizes. It
+ * decides the setup's claim about the p-value, which is the rate of divisions whose statistic is at least as extreme
+ * as that of the given samples. `statistic` is "mean" or "median", of the first sample minus that of the second.
+ * `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null hypothesis is that the second
+ * sample is distributed like `shift + scale * first`; with 0 and 1, it is that both have the same distribution. The
+ * same seed leads to the same answer. Set a limit in the setup, because a p-value at the threshold may never be
+ * decided.
  *
  * # Safety
  * `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a
@@ -889,8 +893,8 @@ int32_t millstream_csm_permutation(const double *first,
                                    struct millstream_csm_status *out);
 
 /**
- * Makes a driver that starts after `trials` trials with `successes` successes, 0 and 0 for a fresh one. To resume
- * later, save the setup and these two numbers: they are the driver's whole state.
+ * Makes a driver that starts after `trials` trials with `successes` successes; pass 0 and 0 for a new driver. To
+ * resume later, save the setup and the two counts: they are the driver's whole state.
  *
  * # Safety
  * `setup` points to a setup whose `struct_bytes` is its size and whose `method` is NULL or a C string; `out` points to
@@ -921,9 +925,9 @@ int32_t millstream_csm_driver_observe(struct millstream_csm_driver *driver,
                                       int32_t *progress);
 
 /**
- * Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the
- * decision in `*progress`, unless `progress` is NULL. The decision comes after the same trial at which
- * millstream_csm_driver_observe would decide. `*used` is less than `count` only after a decision or at the limit.
+ * Records trials in order until the claim is decided. Stores the number of recorded trials in `*used`, and the state
+ * of the decision in `*progress`, unless `progress` is NULL. The decision comes after the same trial as with
+ * millstream_csm_driver_observe. `*used` is less than `count` only after a decision or at the limit.
  *
  * # Safety
  * `driver` was made by millstream_csm_driver_new; `successes` points to `count` outcomes, and may be NULL if `count` is
@@ -936,8 +940,8 @@ int32_t millstream_csm_driver_observe_many(struct millstream_csm_driver *driver,
                                            int32_t *progress);
 
 /**
- * Records a set of trials that belong together, such as a batch that ran in parallel or a resampled set, and
- * evaluates the evidence once, at its end.
+ * Records a set of trials that belong together, such as a batch that ran in parallel or a resampled set. Evaluates the
+ * evidence only once, at the end of the set.
  *
  * # Safety
  * `driver` was made by millstream_csm_driver_new; `progress` is NULL or points to an int32_t.
@@ -958,8 +962,8 @@ int32_t millstream_csm_driver_status(const struct millstream_csm_driver *driver,
                                      struct millstream_csm_status *out);
 
 /**
- * Computes an interval that contains the rate of success, after `successes` in `trials`, except with probability
- * `error`. `kind` is MILLSTREAM_CSM_WATCHED, MILLSTREAM_CSM_FIXED or MILLSTREAM_CSM_CREDIBLE.
+ * Computes an interval for the rate of success, after `successes` in `trials`, that is wrong with a probability of at
+ * most `error`. `kind` is MILLSTREAM_CSM_WATCHED, MILLSTREAM_CSM_FIXED or MILLSTREAM_CSM_CREDIBLE.
  *
  * # Safety
  * `out` points to a `millstream_csm_interval_result`.
@@ -971,8 +975,8 @@ int32_t millstream_csm_interval(uint64_t trials,
                                 struct millstream_csm_interval_result *out);
 
 /**
- * Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median), valid at all `n` at
- * once except with probability `error`.
+ * Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median). They are right at all
+ * `n` at once, except with a probability of at most `error`.
  *
  * # Safety
  * `out` points to a `millstream_csm_ranks`.
@@ -983,9 +987,9 @@ int32_t millstream_csm_quantile_ranks(uint64_t n,
                                       struct millstream_csm_ranks *out);
 
 /**
- * Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers
- * of values at once except with probability `error`. An end is infinite if the values give no bound there. The values
- * need not be sorted: the function sorts a copy of them.
+ * Computes an interval for the quantile `q` (0.5 is the median) of the values' distribution. It is right at all
+ * numbers of values at once, except with a probability of at most `error`. An end without a bound is infinite. The
+ * values need not be sorted: the function sorts a copy of them.
  *
  * # Safety
  * `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a
@@ -1015,8 +1019,8 @@ int32_t millstream_csm_mean_driver_new(const struct millstream_csm_mean_setup *s
 void millstream_csm_mean_driver_free(struct millstream_csm_mean_driver *driver);
 
 /**
- * Records one value and stores the state of the decision in `*progress`. A value outside the bounds is refused and
- * left out; values after a decision, or beyond the limit, are not counted.
+ * Records one value and stores the state of the decision in `*progress`. A value outside the bounds is an error, and
+ * is left out. Values after a decision, or beyond the limit, are not counted.
  *
  * # Safety
  * `driver` was made by millstream_csm_mean_driver_new; `progress` points to an int32_t.
@@ -1026,10 +1030,10 @@ int32_t millstream_csm_mean_driver_observe(struct millstream_csm_mean_driver *dr
                                            int32_t *progress);
 
 /**
- * Records values in their order until they decide; stores the number recorded in `*used`, and the state of the
- * decision in `*progress`, unless `progress` is NULL. The decision comes after the same value at which
- * millstream_csm_mean_driver_observe would decide. If a value before that is outside the bounds, the call is refused,
- * and none of the values is recorded.
+ * Records values in order until the claim is decided. Stores the number of recorded values in `*used`, and the state
+ * of the decision in `*progress`, unless `progress` is NULL. The decision comes after the same value as with
+ * millstream_csm_mean_driver_observe. If a value before the decision is outside the bounds, the call fails, and none
+ * of the values is recorded.
  *
  * # Safety
  * `driver` was made by millstream_csm_mean_driver_new; `values` points to `count` numbers, and may be NULL if `count` is
@@ -1060,13 +1064,13 @@ int32_t millstream_csm_mean_driver_status(const struct millstream_csm_mean_drive
 int32_t millstream_csm_log_choose(uint64_t n, uint64_t k, struct millstream_csm_bounds *out);
 
 /**
- * Decides whether the rate of success differs from `threshold`, after `successes` in `trials`. Programs may call
- * this after every trial: the probability that any of the answers is wrong is at most exp(log_eps).
+ * Decides whether the rate of success differs from `threshold`, after `successes` in `trials`. Programs may call this
+ * function after every trial: the probability that any of the answers is wrong is at most exp(log_eps).
  *
- * `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each
- * direction has an error of exp(log_eps): a rate above or below the threshold is placed on the wrong side with at most
- * that probability. At the threshold itself, both answers are wrong, and the two errors add up to at most 2
- * exp(log_eps).
+ * `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided", each
+ * direction has an error of exp(log_eps): for a rate above or below the threshold, the probability of the wrong
+ * direction is at most exp(log_eps). At the threshold itself both directions are wrong, and the two errors add up to
+ * at most 2 exp(log_eps).
  *
  * # Safety
  * `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result` whose `struct_bytes` is its
@@ -1093,7 +1097,7 @@ int32_t millstream_csm_beta_bound(double a,
                                   struct millstream_csm_beta_result *out);
 
 /**
- * Computes how likely a setup is to decide within `limit` trials when the rate of success is `rate`, by exact dynamic
+ * Computes the probabilities of the verdicts within `limit` trials if the rate of success is `rate`, by exact dynamic
  * programming.
  *
  * # Safety
@@ -1106,8 +1110,8 @@ int32_t millstream_csm_power(const struct millstream_csm_setup *setup,
                              struct millstream_csm_power_result *out);
 
 /**
- * Takes the consumer's role at the ring in the open file `fd`, as millstream_ring_producer_new takes the producer's.
- * The consumer starts with the first event that no earlier consumer has consumed.
+ * Acquires the consumer's role at the ring in the open file `fd`; see millstream_ring_producer_new. The consumer
+ * starts with the first event that no earlier consumer has consumed.
  *
  * # Safety
  * `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
@@ -1117,7 +1121,7 @@ int32_t millstream_ring_consumer_new(int32_t fd,
                                      struct millstream_ring_consumer **out);
 
 /**
- * Gives the consumer's role back. The events that were not consumed stay in the ring.
+ * Releases the consumer's role. Events that were not consumed remain in the ring.
  *
  * # Safety
  * `consumer` is NULL or was made by millstream_ring_consumer_new; neither it nor the events of millstream_ring_peek are
@@ -1126,12 +1130,12 @@ int32_t millstream_ring_consumer_new(int32_t fd,
 void millstream_ring_consumer_free(struct millstream_ring_consumer *consumer);
 
 /**
- * Waits for events, and stores the address of the available ones in `*events` and their number in `*count`. They lie
- * one after the other, up to the ring's last slot. `*count` is 0 if none arrived within `timeout_ns` nanoseconds: a
- * negative timeout waits as long as necessary, 0 never waits.
+ * Waits for events, and stores the address of the available events in `*events` and their number in `*count`. They are
+ * contiguous, up to the ring's last slot. `*count` is 0 if no event arrived within `timeout_ns` nanoseconds. A
+ * negative timeout waits without limit, and 0 never waits.
  *
- * The events stay, and may be read in place, until millstream_ring_consume gives their slots back: if the consumer
- * crashes before that, its successor sees them again.
+ * The events may be read in place until millstream_ring_consume releases their slots. If the consumer crashes before
+ * that, its successor sees the events again.
  *
  * # Safety
  * `consumer` was made by millstream_ring_consumer_new; `events` points to a pointer; `count` points to a size_t. The
@@ -1143,7 +1147,7 @@ int32_t millstream_ring_peek(struct millstream_ring_consumer *consumer,
                              uintptr_t *count);
 
 /**
- * Gives the slots of the next `count` events back to the producer. Returns MILLSTREAM_OUT_OF_RANGE if fewer events are
+ * Releases the slots of the next `count` events to the producer. Returns MILLSTREAM_OUT_OF_RANGE if fewer events are
  * available.
  *
  * # Safety
@@ -1154,9 +1158,10 @@ int32_t millstream_ring_consume(struct millstream_ring_consumer *consumer,
 
 /**
  * Waits for at least one event, copies at most `most` of the available events to `events`, consumes them, and stores
- * their number in `*count`: 0 if none arrived within `timeout_ns` nanoseconds, as for millstream_ring_peek.
+ * their number in `*count`. The number is 0 if no event arrived within `timeout_ns` nanoseconds; see
+ * millstream_ring_peek.
  *
- * If the consumer crashes after this call, the events are lost; if that matters, use millstream_ring_peek.
+ * If the consumer crashes after this call, the copied events are lost. If that matters, use millstream_ring_peek.
  *
  * # Safety
  * `consumer` was made by millstream_ring_consumer_new; `events` points to memory for `most` events; `count` points to a
@@ -1178,12 +1183,13 @@ int32_t millstream_ring_consumer_position(const struct millstream_ring_consumer 
                                           uint64_t *out);
 
 /**
- * Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor
- * stays open, and may be closed at any time. The file is best kept in memory, in /dev/shm or a memfd; it must be
- * writable, and /proc mounted.
+ * Acquires the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The function
+ * does not close the descriptor; the caller may close it at any time. The file should be in memory: in /dev/shm, or a
+ * memfd. It must be writable, and /proc must be mounted.
  *
- * The role ends with millstream_ring_producer_free, or with the process, however that ends; the next producer goes on
- * where this one was. A child must neither use nor free the producer after a fork. Waits while another process attaches.
+ * The role ends with millstream_ring_producer_free, or when the process ends in any way. The next producer continues
+ * where this one stopped. After a fork, the child must neither use nor free the producer. Waits while another process
+ * attaches.
  *
  * # Safety
  * `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
@@ -1193,7 +1199,7 @@ int32_t millstream_ring_producer_new(int32_t fd,
                                      struct millstream_ring_producer **out);
 
 /**
- * Gives the producer's role back. The events that were sent stay in the ring.
+ * Releases the producer's role. The events that were sent remain in the ring.
  *
  * # Safety
  * `producer` is NULL or was made by millstream_ring_producer_new, and is not used afterwards.
@@ -1201,9 +1207,9 @@ int32_t millstream_ring_producer_new(int32_t fd,
 void millstream_ring_producer_free(struct millstream_ring_producer *producer);
 
 /**
- * Sends `count` events, which lie one after the other, and stores in `*sent` how many were sent: fewer than `count`
- * only if there was no room within `timeout_ns` nanoseconds. A negative timeout waits as long as necessary; 0 never
- * waits. A batch costs one wake-up.
+ * Sends `count` contiguous events, and stores in `*sent` how many were sent: fewer than `count` only if there was no
+ * room within `timeout_ns` nanoseconds. A negative timeout waits without limit, and 0 never waits. A batch costs only
+ * one wake-up.
  *
  * # Safety
  * `producer` was made by millstream_ring_producer_new; `events` points to `count` events, and may be NULL if `count` is
@@ -1224,10 +1230,10 @@ int32_t millstream_ring_send(struct millstream_ring_producer *producer,
 int32_t millstream_ring_producer_position(const struct millstream_ring_producer *producer, uint64_t *out);
 
 /**
- * Creates a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file. Returns
- * MILLSTREAM_SLAB_EXISTS if there already is a file: open that file.
+ * Creates a slab in a new file: at most `max_objects` objects of `object_bytes` bytes, which must be a multiple of 8.
+ * Returns MILLSTREAM_SLAB_EXISTS if the file already exists: open that file.
  *
- * The file appears as a whole or not at all. In /dev/shm it outlives its processes, but not a reboot.
+ * The file appears atomically, with a complete slab. In /dev/shm it outlives its processes, but not a reboot.
  *
  * # Safety
  * `path` is a C string; `out` points to a pointer.
@@ -1238,7 +1244,7 @@ int32_t millstream_slab_create(const char *path,
                                struct millstream_slab **out);
 
 /**
- * Creates a slab as millstream_slab_create does, with every available option.
+ * Creates a slab like millstream_slab_create, with all options.
  *
  * # Safety
  * `path` is a C string; `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.
@@ -1248,8 +1254,8 @@ int32_t millstream_slab_create_with(const char *path,
                                     struct millstream_slab **out);
 
 /**
- * Creates a slab in memory that has a descriptor, millstream_slab_fd, but no name: for the children of a fork, and
- * for processes that receive the descriptor. The slab vanishes with the last of them.
+ * Creates a slab in memory without a name, for the children of a fork and for processes that receive the descriptor;
+ * see millstream_slab_fd. The slab is gone when the last of these processes ends.
  *
  * # Safety
  * `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.
@@ -1258,12 +1264,12 @@ int32_t millstream_slab_create_memfd(const struct millstream_slab_options *optio
                                      struct millstream_slab **out);
 
 /**
- * Opens the slab in a file, in whatever state its last users left it.
+ * Opens the slab in a file, and recovers it if its last users died.
  *
- * If another process is rebuilding the free list, waits for it: ten seconds at most, or 0.1 s while that process is
- * stopped. Then it returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file belongs to
- * another user, or that other users may write to it and so truncate it. MILLSTREAM_SLAB_SYSTEM with the error number
- * ENOENT means that there is no file. After MILLSTREAM_SLAB_NOT_A_SLAB, MILLSTREAM_SLAB_VERSION or
+ * If another process is rebuilding the free list, the function waits for at most ten seconds, or 0.1 s while that
+ * process is stopped. Then it returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file
+ * belongs to another user, or that other users may write to it and so truncate it. MILLSTREAM_SLAB_SYSTEM with the
+ * error number ENOENT means that there is no file. After MILLSTREAM_SLAB_NOT_A_SLAB, MILLSTREAM_SLAB_VERSION or
  * MILLSTREAM_SLAB_DAMAGED, trying again does not help.
  *
  * # Safety
@@ -1274,7 +1280,8 @@ int32_t millstream_slab_open(const char *path,
 
 /**
  * Opens the slab in a file that is open for reading and writing, such as a memfd received from another process. The
- * call trusts every user who may write to the file. The descriptor stays the caller's and may be closed at any time.
+ * call trusts every user that may write to the file. The function does not close the descriptor; the caller may close
+ * it at any time.
  *
  * # Safety
  * `out` points to a pointer.
@@ -1283,7 +1290,7 @@ int32_t millstream_slab_open_fd(int32_t fd,
                                 struct millstream_slab **out);
 
 /**
- * Frees the handle of a slab. The slab's objects stay, and its caches keep working.
+ * Closes a slab. The slab's objects remain, and its caches still work.
  *
  * # Safety
  * `slab` is NULL or came from a function that creates or opens one, and is not used afterwards.
@@ -1344,9 +1351,10 @@ int32_t millstream_slab_cache_new(const struct millstream_slab *slab,
 void millstream_slab_cache_free(struct millstream_slab_cache *cache);
 
 /**
- * Names the user of a cache: a worker, a job. This is the owner of all objects that the cache publishes from now on,
- * and of those that it holds when its process dies. By the owner, millstream_slab_next tells the objects of a dead
- * worker from others. The call has no effect on a slab that was created without `owners`.
+ * Sets the owner of a cache: a number for a worker or a job. It becomes the owner of all objects that the cache
+ * publishes from now on, and of those that are private to the cache when its process dies. millstream_slab_next
+ * reports it, so that the objects of a dead worker can be found. The call has no effect on a slab that was created
+ * without `owners`.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new.
@@ -1355,9 +1363,9 @@ int32_t millstream_slab_set_owner(const struct millstream_slab_cache *cache,
                                   uint64_t owner);
 
 /**
- * Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves the object free, or
- * published with these bytes, or (between the two) an orphan with arbitrary bytes, which survivors find by
- * millstream_slab_next.
+ * Allocates an object, copies its bytes from `bytes` and publishes it. If the process is killed before the call is
+ * complete, the object is still free, or already published with these bytes, or an orphan with arbitrary bytes, which
+ * survivors find with millstream_slab_next.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has; `out` points to a
@@ -1379,12 +1387,12 @@ int32_t millstream_slab_get(const struct millstream_slab *slab,
                             void *bytes);
 
 /**
- * Changes the bytes of an object, published or orphan; the object is private to the cache meanwhile and published
- * afterwards.
+ * Changes the bytes of an object, published or orphan. During the call, the object is private to the cache; afterwards
+ * it is published.
  *
- * A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like any
- * other object; millstream_slab_next reports it as an orphan. If readers must never see half a change, put a new
- * object and delete the old one.
+ * If the process is killed during the call, the object becomes an orphan, whose bytes may be partly old and partly
+ * new. millstream_slab_get copies it like any other object; millstream_slab_next reports it as an orphan. If readers
+ * must never see a partial change, put a new object and delete the old one.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has.
@@ -1403,9 +1411,9 @@ int32_t millstream_slab_delete(const struct millstream_slab_cache *cache,
                                struct millstream_slab_handle handle);
 
 /**
- * Returns the address of a published object or an orphan in this process, aligned to 8 bytes: for structures whose
- * users have their own protocol, such as atomics in the object. Do not touch the address after any process frees or
- * claims the object, or after the slab and all its caches were freed.
+ * Returns the address of a published object or an orphan in this process, aligned to 8 bytes. It is for structures
+ * with their own synchronisation, such as atomics in the object. Do not access the address after any process has freed
+ * or claimed the object, or after the slab and all its caches were freed.
  *
  * # Safety
  * `slab` came from a function that creates or opens one; `out` points to a pointer.
@@ -1415,8 +1423,9 @@ int32_t millstream_slab_pointer(const struct millstream_slab *slab,
                                 void **out);
 
 /**
- * Syncs one object, as millstream_slab_sync does for all: once it returns, the object survives a power failure with
- * its bytes. Before that it may survive with other bytes, so pass its handle to others only afterwards.
+ * Writes a single object to the device; see millstream_slab_sync. When the call has returned, the object survives a
+ * power failure with its bytes. Before that it may survive with other bytes, so pass its handle to others only
+ * afterwards.
  *
  * # Safety
  * `slab` came from a function that creates or opens one.
@@ -1441,7 +1450,7 @@ int32_t millstream_slab_parcel_new(const struct millstream_slab *slab, struct mi
 void millstream_slab_parcel_free(struct millstream_slab_parcel *parcel);
 
 /**
- * Names the user of a parcel, to own the objects in it as orphans if the process dies; see millstream_slab_set_owner.
+ * Sets the owner of the objects in a parcel, in case the process dies; see millstream_slab_set_owner.
  *
  * # Safety
  * `parcel` was made by millstream_slab_parcel_new.
@@ -1458,7 +1467,7 @@ int32_t millstream_slab_parcel_set_owner(const struct millstream_slab_parcel *pa
 int32_t millstream_slab_parcel_objects(const struct millstream_slab_parcel *parcel, uint64_t *out);
 
 /**
- * Returns the number of free objects that a parcel keeps since it was cleared.
+ * Returns the number of free objects that a parcel has retained since it was cleared.
  *
  * # Safety
  * `parcel` was made by millstream_slab_parcel_new; `out` points to a number.
@@ -1477,8 +1486,8 @@ int32_t millstream_slab_parcel_push(struct millstream_slab_parcel *parcel,
                                     struct millstream_slab_private *object);
 
 /**
- * Allocates an object directly in a parcel, and stores the address of its bytes in `*bytes`; write to them before the
- * parcel is passed on. The bytes are those of the last holder, or 0.
+ * Allocates an object directly in a parcel, and stores the address of its bytes in `*bytes`. Write to the bytes before
+ * you pass the parcel on. The bytes are those of the object's previous use, or 0.
  *
  * # Safety
  * `parcel` was made by millstream_slab_parcel_new, and `cache`, which the calling thread uses, by
@@ -1511,8 +1520,8 @@ int32_t millstream_slab_parcel_delete(struct millstream_slab_parcel *parcel,
                                       const struct millstream_slab_cache *cache);
 
 /**
- * Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc, so that objects
- * which one thread allocates and another frees move only within the parcel.
+ * Frees all objects in a parcel, and retains the free objects for the next millstream_slab_parcel_alloc. So objects
+ * that one thread allocates and another frees never leave the parcel.
  *
  * # Safety
  * The conditions are those of millstream_slab_parcel_delete.
@@ -1521,7 +1530,7 @@ int32_t millstream_slab_parcel_clear(struct millstream_slab_parcel *parcel,
                                      const struct millstream_slab_cache *cache);
 
 /**
- * Gives the free objects that a parcel keeps back to the slab, where all caches find them.
+ * Returns the free objects that a parcel has retained to the slab, for all caches.
  *
  * # Safety
  * The conditions are those of millstream_slab_parcel_delete.
@@ -1530,8 +1539,8 @@ int32_t millstream_slab_parcel_flush(struct millstream_slab_parcel *parcel,
                                      const struct millstream_slab_cache *cache);
 
 /**
- * Allocates an object, private to the cache until it is published. Its bytes are those of the last holder, or 0. On
- * failure `out->bytes` is NULL.
+ * Allocates an object, which is private to the cache until it is published. Its bytes are those of its previous use,
+ * or 0. On failure `out->bytes` is NULL.
  *
  * # Safety
  * `cache` was made by millstream_slab_cache_new, and is freed after the object; `out` points to a
@@ -1541,8 +1550,9 @@ int32_t millstream_slab_private_new(const struct millstream_slab_cache *cache,
                                     struct millstream_slab_private *out);
 
 /**
- * Makes an object, published or orphan, private to the cache: the way to change it in place. Its handle stays valid,
- * but other calls with it return MILLSTREAM_SLAB_HELD until it is published again. On failure `out->bytes` is NULL.
+ * Makes an object, published or orphan, private to the cache, in order to change it in place. Its handle remains
+ * valid, but other calls with the handle return MILLSTREAM_SLAB_HELD until the object is published again. On failure
+ * `out->bytes` is NULL.
  *
  * # Safety
  * The conditions are those of millstream_slab_private_new.
@@ -1552,8 +1562,8 @@ int32_t millstream_slab_private_claim(const struct millstream_slab_cache *cache,
                                       struct millstream_slab_private *out);
 
 /**
- * Publishes a private object: from now on any thread of any process can use it by its handle, and `bytes` is NULL. A
- * kill before that moment leaves an orphan; a kill after it leaves a published object.
+ * Publishes a private object: from now on any thread of any process can use it by its handle, and `bytes` is NULL. If
+ * the process is killed during the call, the object is an orphan or published.
  *
  * # Safety
  * `object` came from millstream_slab_private_new or millstream_slab_private_claim; `out` points to a handle.
@@ -1570,7 +1580,7 @@ int32_t millstream_slab_private_publish(struct millstream_slab_private *object,
 void millstream_slab_private_free(struct millstream_slab_private *object);
 
 /**
- * Finds the next allocated object whose number is `*from` or higher, and sets `*from` beyond it. Returns
+ * Finds the first allocated object whose number is at least `*from`, and sets `*from` to the number after it. Returns
  * MILLSTREAM_SLAB_END if there is none.
  *
  * # Safety
@@ -1582,7 +1592,7 @@ int32_t millstream_slab_next(const struct millstream_slab *slab,
                              struct millstream_slab_object *out);
 
 /**
- * Counts the objects by state; exact if no thread allocates or frees meanwhile.
+ * Counts the objects by state. The counts are exact if no thread allocates or frees during the call.
  *
  * # Safety
  * `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`
@@ -1594,7 +1604,8 @@ int32_t millstream_slab_usage(const struct millstream_slab *slab, struct millstr
  * Checks every invariant and returns the number of problems, 0 for a sound slab. millstream_error_message() then
  * lists the first of them, one per line, although the status is MILLSTREAM_OK.
  *
- * The result is exact if no thread allocates or frees meanwhile; otherwise concurrent changes may show as problems.
+ * The result is exact if no thread allocates or frees during the call; otherwise concurrent changes may be reported as
+ * problems.
  *
  * # Safety
  * `slab` came from a function that creates or opens one; `out` points to a number.
@@ -1603,8 +1614,8 @@ int32_t millstream_slab_verify(const struct millstream_slab *slab,
                                uint64_t *out);
 
 /**
- * Makes the kernel write everything to the device, and waits for it. Objects published before the call then survive
- * a power failure, with their contents; without it, they only survive the death of processes.
+ * Makes the kernel write everything to the device, and waits until it is written. Objects published before the call
+ * then survive a power failure, with their contents. Without this call, they survive only the death of processes.
  *
  * # Safety
  * `slab` came from a function that creates or opens one.
@@ -1612,7 +1623,7 @@ int32_t millstream_slab_verify(const struct millstream_slab *slab,
 int32_t millstream_slab_sync(const struct millstream_slab *slab);
 
 /**
- * Recovers the objects that dead processes held, while other processes keep working, and returns their number.
+ * Recovers the objects of dead processes, while other processes continue, and returns the number of these objects.
  * Returns MILLSTREAM_SLAB_BUSY if another process takes too long to recover some of them.
  *
  * # Safety
@@ -1622,21 +1633,22 @@ int32_t millstream_slab_recover(const struct millstream_slab *slab,
                                 uint64_t *out);
 
 /**
- * Returns the message of the last failure on this thread, or the findings of the last millstream_slab_verify; empty
- * before either. The address is always the same on a thread and valid until the thread ends: the next failure on the
- * thread overwrites the text. It must not be freed.
+ * Returns the message of the last failure on this thread, or the findings of the last millstream_slab_verify; before
+ * both, an empty text. The address is always the same on a thread, and is valid until the thread ends. The next
+ * failure on the thread overwrites the text. The text must not be freed.
  */
 const char *millstream_error_message(void);
 
 /**
- * Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM or
- * MILLSTREAM_RING_SYSTEM (ENOENT, EACCES, ENOSPC, …), otherwise 0.
+ * Returns the errno (ENOENT, EACCES, ENOSPC, …) of the last failure on this thread, if it was MILLSTREAM_SLAB_SYSTEM
+ * or MILLSTREAM_RING_SYSTEM, otherwise 0.
  */
 int32_t millstream_error_number(void);
 
 /**
- * Returns the version of the library in the form of MILLSTREAM_VERSION, which is that of the header that the program
- * was compiled with. Before 1.0 the two must have the same second number, and afterwards the same first.
+ * Returns the version of the library in the form of MILLSTREAM_VERSION, which is the version of the header with which
+ * the program was compiled. Before 1.0, the second numbers of both versions must be equal; from 1.0 on, the first
+ * numbers.
  */
 uint32_t millstream_version(void);
 

@@ -1,4 +1,4 @@
-//! The smaller of two samples, and a test of whether they differ at all.
+//! Which of two samples is smaller, and whether they differ at all.
 
 use std::ffi::c_char;
 
@@ -21,11 +21,13 @@ pub const MILLSTREAM_CSM_FIRST: i32 = 1;
 /// The second is certainly smaller.
 pub const MILLSTREAM_CSM_SECOND: i32 = 2;
 
-/// A statistic is as extreme if its absolute value is at least as large: the default of the other languages.
+/// A statistic is extreme if its absolute value is at least as large as the observed one. This is the default in the
+/// other languages.
 pub const MILLSTREAM_CSM_BOTH: i32 = 0;
-/// A statistic is as extreme if it is at least as large: the first sample has the larger values, as in scipy.
+/// A statistic is extreme if it is at least as large as the observed one: the first sample has the larger values, as in
+/// scipy.
 pub const MILLSTREAM_CSM_GREATER: i32 = 1;
-/// A statistic is as extreme if it is at most as large.
+/// A statistic is extreme if it is at most as large as the observed one.
 pub const MILLSTREAM_CSM_LESS: i32 = 2;
 
 /// The result of a comparison.
@@ -36,13 +38,14 @@ pub struct millstream_csm_comparison {
     pub struct_bytes: u64,
     /// Number of pairs; for unpaired samples, the size of the smaller one.
     pub pairs: u64,
-    /// MILLSTREAM_CSM_FIRST or MILLSTREAM_CSM_SECOND if that is certain, and MILLSTREAM_CSM_NEITHER otherwise.
+    /// MILLSTREAM_CSM_FIRST, MILLSTREAM_CSM_SECOND, or MILLSTREAM_CSM_NEITHER if it is not certain which one is
+    /// smaller.
     pub smaller: i32,
     /// Always 0.
     pub reserved: u32,
-    /// The estimated size of the second relative to the first; NaN without data.
+    /// The estimated ratio, second over first; NaN without data.
     pub ratio: f64,
-    /// An interval for that ratio, valid at all times at once.
+    /// An interval for the true ratio, valid at all times at once.
     pub interval: millstream_csm_interval_result,
 }
 
@@ -92,8 +95,8 @@ pub unsafe extern "C" fn millstream_csm_compare(
     unsafe { extensible::answer(out, compute) }
 }
 
-/// Compares pairs of positive numbers by the median of their ratios, second over first, in the given order; it stops
-/// at the first pair at which the smaller one is certain.
+/// Compares pairs of positive numbers by the median of their ratios, second over first. Examines the pairs in the given
+/// order, and stops as soon as it is certain which one is smaller.
 ///
 /// # Safety
 /// `first` and `second` point to `pairs` numbers each; `out` points to a
@@ -123,12 +126,13 @@ pub unsafe extern "C" fn millstream_csm_compare_pairs(
 
 /// Tests whether the difference between two samples is larger than chance explains.
 ///
-/// The function shuffles the values of both samples, divides them again, and decides the setup's claim about the
-/// p-value, which is the rate of divisions whose statistic is as extreme as that of the samples. `statistic` is "mean"
-/// or "median": that of the first sample minus that of the second. `tail` is MILLSTREAM_CSM_BOTH,
-/// MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null hypothesis is that the second sample is distributed like
-/// `shift + scale * first`; use 0 and 1 if both are alike. The same seed gives the same answer. Give the setup a limit:
-/// a p-value at the threshold may never be decided.
+/// The function repeatedly divides the values of both samples at random into two new samples of the same sizes. It
+/// decides the setup's claim about the p-value, which is the rate of divisions whose statistic is at least as extreme
+/// as that of the given samples. `statistic` is "mean" or "median", of the first sample minus that of the second.
+/// `tail` is MILLSTREAM_CSM_BOTH, MILLSTREAM_CSM_GREATER or MILLSTREAM_CSM_LESS. The null hypothesis is that the second
+/// sample is distributed like `shift + scale * first`; with 0 and 1, it is that both have the same distribution. The
+/// same seed leads to the same answer. Set a limit in the setup, because a p-value at the threshold may never be
+/// decided.
 ///
 /// # Safety
 /// `first` points to `first_size` numbers and `second` to `second_size`; `statistic` is a C string; `setup` points to a

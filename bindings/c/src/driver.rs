@@ -1,4 +1,4 @@
-//! Deciding a claim about a rate as the data come in.
+//! Deciding a claim about a rate while the data come in.
 
 use std::ffi::c_char;
 
@@ -15,8 +15,8 @@ pub const MILLSTREAM_CSM_AT_LEAST: i32 = 0;
 pub const MILLSTREAM_CSM_AT_MOST: i32 = 1;
 /// The rate of success lies between `low` and `high`.
 pub const MILLSTREAM_CSM_WITHIN: i32 = 2;
-/// Two thresholds: above `low`, "holds" is a right answer; below `high`, "fails" is one; in between, both are. This
-/// claim is always decided.
+/// Two thresholds: "holds" is right if the rate is above `low`, and "fails" is right if it is below `high`. In between,
+/// both are right, so this claim is always decided.
 pub const MILLSTREAM_CSM_BETWEEN: i32 = 3;
 
 /// The data do not decide the claim yet.
@@ -28,12 +28,12 @@ pub const MILLSTREAM_CSM_FAILS: i32 = 2;
 /// The limit was reached without a decision.
 pub const MILLSTREAM_CSM_AT_LIMIT: i32 = 3;
 
-/// A claim, and the certainty that its answer must have:
-/// `millstream_csm_setup setup = {.struct_bytes = sizeof setup, .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.9, .error = 1e-6};`
+/// A claim, and the required certainty of its verdict: `millstream_csm_setup setup = {.struct_bytes = sizeof setup,
+/// .claim = MILLSTREAM_CSM_AT_LEAST, .low = 0.9, .error = 1e-6};`
 #[derive(Clone, Copy, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_setup {
-    /// sizeof(millstream_csm_setup), which tells the library the members that the program was compiled with.
+    /// sizeof(millstream_csm_setup): it shows the library with which members the program was compiled.
     pub struct_bytes: u64,
     /// MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
     pub claim: i32,
@@ -45,8 +45,8 @@ pub struct millstream_csm_setup {
     pub high: f64,
     /// The largest acceptable probability that the verdict or the interval is wrong.
     pub error: f64,
-    /// The way to weigh evidence: "mixture", "balanced", "robbins", "centred", "one-sided"; with two thresholds
-    /// "blend" or "sprt". NULL selects the best.
+    /// The method: "mixture", "balanced", "robbins", "centred" or "one-sided"; with two thresholds, also "blend" or
+    /// "sprt". NULL selects the best method.
     pub method: *const c_char,
     /// The largest number of trials; 0 means no limit.
     pub limit: u64,
@@ -77,7 +77,7 @@ impl millstream_csm_setup {
     }
 }
 
-/// Refuses a member without a meaning that is not 0: a later version may give it one.
+/// Rejects a reserved member that is not 0, because a later version may define a meaning for it.
 pub(crate) fn unused(what: &'static str, found: u32) -> Result<(), Failure> {
     if found == 0 { Ok(()) } else { Err(Failure::Code { what, found: i32::from_ne_bytes(found.to_ne_bytes()) }) }
 }
@@ -112,7 +112,7 @@ pub struct millstream_csm_status {
     pub interval: millstream_csm_interval_result,
     /// The level of the test that is closest to a decision.
     pub level: f64,
-    /// The bound below which the level decides.
+    /// The claim is decided when the level is below this bound.
     pub log_eps: f64,
     /// MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
     pub progress: i32,
@@ -126,8 +126,8 @@ unsafe impl Extensible for millstream_csm_status {
     const FIRST_BYTES: u64 = 64;
 }
 
-/// Makes a driver that starts after `trials` trials with `successes` successes, 0 and 0 for a fresh one. To resume
-/// later, save the setup and these two numbers: they are the driver's whole state.
+/// Makes a driver that starts after `trials` trials with `successes` successes; pass 0 and 0 for a new driver. To
+/// resume later, save the setup and the two counts: they are the driver's whole state.
 ///
 /// # Safety
 /// `setup` points to a setup whose `struct_bytes` is its size and whose `method` is NULL or a C string; `out` points to
@@ -181,9 +181,9 @@ pub unsafe extern "C" fn millstream_csm_driver_observe(
     }
 }
 
-/// Records trials in their order until they decide; stores the number recorded in `*used`, and the state of the
-/// decision in `*progress`, unless `progress` is NULL. The decision comes after the same trial at which
-/// millstream_csm_driver_observe would decide. `*used` is less than `count` only after a decision or at the limit.
+/// Records trials in order until the claim is decided. Stores the number of recorded trials in `*used`, and the state
+/// of the decision in `*progress`, unless `progress` is NULL. The decision comes after the same trial as with
+/// millstream_csm_driver_observe. `*used` is less than `count` only after a decision or at the limit.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_driver_new; `successes` points to `count` outcomes, and may be NULL if `count` is
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn millstream_csm_driver_observe_many(
     // SAFETY: the caller guarantees that `driver`, `used` and `progress` are as `change` and `answer` require.
     unsafe {
         change(driver, progress, |driver| {
-            // Bytes until they are known to be 0 or 1, as every `bool` of a correct C program is.
+            // The outcomes are read as bytes, because only in a correct C program every `bool` is 0 or 1.
             let bytes = slice("successes", successes.cast::<u8>(), count)?;
             let outcomes = checked::try_cast_slice(bytes)
                 .map_err(|_| Failure::Outcome { found: bytes.iter().copied().max().unwrap_or_default() })?;
@@ -210,8 +210,8 @@ pub unsafe extern "C" fn millstream_csm_driver_observe_many(
     }
 }
 
-/// Records a set of trials that belong together, such as a batch that ran in parallel or a resampled set, and
-/// evaluates the evidence once, at its end.
+/// Records a set of trials that belong together, such as a batch that ran in parallel or a resampled set. Evaluates the
+/// evidence only once, at the end of the set.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_driver_new; `progress` is NULL or points to an int32_t.

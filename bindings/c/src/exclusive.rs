@@ -1,17 +1,17 @@
-//! Objects for one thread at a time: a second one gets an error.
+//! Objects for one thread at a time. A second thread gets an error.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::status::Failure;
 
-/// A value that one thread at a time reaches.
+/// A value that one thread at a time can access.
 pub(crate) struct Exclusive<T> {
     is_used: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `with` lets one thread at a time reach the value, which may move between threads.
+// SAFETY: `with` lets only one thread at a time access the value, which may move between threads.
 unsafe impl<T: Send> Sync for Exclusive<T> {}
 
 impl<T> Exclusive<T> {
@@ -19,13 +19,13 @@ impl<T> Exclusive<T> {
         Self { is_used: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Works with the value, unless another thread does.
+    /// Calls `work` with the value, unless another thread uses it.
     pub(crate) fn with<R>(
         &self,
         what: &'static str,
         work: impl FnOnce(&mut T) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        /// Ends the use, however `work` ends.
+        /// Ends the use, even if `work` panics.
         struct Used<'a>(&'a AtomicBool);
 
         impl Drop for Used<'_> {

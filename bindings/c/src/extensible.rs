@@ -1,8 +1,8 @@
 //! Structs that callers allocate and later versions extend.
 //!
-//! The first member, `struct_bytes`, tells the size that the caller's program was compiled with, so that program and
-//! library may be of different versions. A version appends members and changes none. A setup with members that the
-//! library does not know is refused unless they are 0; members of a result that the library does not know become 0.
+//! The first member, `struct_bytes`, is the size with which the caller's program was compiled, so program and library
+//! may have different versions. A new version only appends members. If a setup has members that the library does not
+//! know, they must be 0. If a result has members that the library does not know, they are set to 0.
 
 use std::ptr;
 
@@ -10,7 +10,7 @@ use bytemuck::Zeroable;
 
 use crate::status::{Failure, status};
 
-/// A bound above the size of every version, which catches values that are no size.
+/// A bound above the size of every version, which detects values that cannot be a size.
 const MAX_BYTES: u64 = 4096;
 
 /// A struct that later versions extend.
@@ -65,8 +65,8 @@ pub(crate) unsafe fn read<T: Extensible>(what: &'static str, given: *const T) ->
     Ok(value)
 }
 
-/// Writes a result through `out`, which is checked first, as far as the caller's struct and this library's version of
-/// it reach; sets the other members of the caller's struct to 0.
+/// Checks `out`, computes a result and writes it through `out`: the members that both the caller's struct and this
+/// library's version have. Sets the other members of the caller's struct to 0.
 ///
 /// # Safety
 /// `out` is NULL, or points to as many bytes as its first member says.
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::status::{MILLSTREAM_NULL, MILLSTREAM_OK, MILLSTREAM_OUT_OF_RANGE};
 
-    /// The third version of a struct, with a member more in each.
+    /// The third version of a struct. Each version has a member more than the previous one.
     #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
     #[repr(C)]
     struct Third {
@@ -111,7 +111,7 @@ mod tests {
         const FIRST_BYTES: u64 = 16;
     }
 
-    /// As much of the caller's struct as fits any version.
+    /// A caller's struct with this size, in memory for any version.
     fn given(struct_bytes: u64) -> [u64; 6] {
         [struct_bytes, 1, 2, 3, 0, 7]
     }

@@ -8,9 +8,9 @@ use crate::status::{Failure, answer, slice};
 
 /// The interval is valid at all times at once, so it may be shown while data come in.
 pub const MILLSTREAM_CSM_WATCHED: i32 = 0;
-/// The interval is valid only if the number of trials was fixed before the first (Clopper and Pearson).
+/// The interval is valid only if the number of trials was fixed before the first trial (Clopper and Pearson).
 pub const MILLSTREAM_CSM_FIXED: i32 = 1;
-/// The rate lies in the interval with this probability if every rate was equally likely beforehand (Bayes).
+/// The interval contains the rate with probability 1 - `error`, if every rate was equally likely beforehand (Bayes).
 pub const MILLSTREAM_CSM_CREDIBLE: i32 = 2;
 
 /// An interval from `low` to `high`, both included.
@@ -29,8 +29,8 @@ impl From<Interval> for millstream_csm_interval_result {
     }
 }
 
-/// Computes an interval that contains the rate of success, after `successes` in `trials`, except with probability
-/// `error`. `kind` is MILLSTREAM_CSM_WATCHED, MILLSTREAM_CSM_FIXED or MILLSTREAM_CSM_CREDIBLE.
+/// Computes an interval for the rate of success, after `successes` in `trials`, that is wrong with a probability of at
+/// most `error`. `kind` is MILLSTREAM_CSM_WATCHED, MILLSTREAM_CSM_FIXED or MILLSTREAM_CSM_CREDIBLE.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_interval_result`.
@@ -64,8 +64,8 @@ pub struct millstream_csm_ranks {
     pub high: u64,
 }
 
-/// Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median), valid at all `n` at
-/// once except with probability `error`.
+/// Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median). They are right at all
+/// `n` at once, except with a probability of at most `error`.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_ranks`.
@@ -84,9 +84,9 @@ pub unsafe extern "C" fn millstream_csm_quantile_ranks(
     unsafe { answer(out, compute) }
 }
 
-/// Computes an interval that contains the quantile `q` (0.5 is the median) of the values' distribution, at all numbers
-/// of values at once except with probability `error`. An end is infinite if the values give no bound there. The values
-/// need not be sorted: the function sorts a copy of them.
+/// Computes an interval for the quantile `q` (0.5 is the median) of the values' distribution. It is right at all
+/// numbers of values at once, except with a probability of at most `error`. An end without a bound is infinite. The
+/// values need not be sorted: the function sorts a copy of them.
 ///
 /// # Safety
 /// `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a

@@ -4,8 +4,8 @@
 //! The header `include/millstream.h` is generated from this source and documents everything a C programmer needs;
 //! Rust programs use [`millstream_csm`], [`millstream_slab`] and [`millstream_ring`] instead of this crate.
 //!
-//! The names of types follow C. Codes that come from C are plain integers, because a Rust enum must never have a
-//! value that it does not list.
+//! The names of types follow C. Codes that come from C are plain integers, because a value that a Rust enum does not
+//! list would be undefined behaviour.
 #![allow(non_camel_case_types)]
 
 pub mod compare;

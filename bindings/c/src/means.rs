@@ -1,4 +1,4 @@
-//! Deciding a claim about the mean of bounded numbers as they come in.
+//! Deciding a claim about the mean of bounded numbers while they come in.
 
 use bytemuck::{Pod, Zeroable};
 use millstream_csm::Progress;
@@ -9,11 +9,11 @@ use crate::extensible::{self, Extensible};
 use crate::interval::millstream_csm_interval_result;
 use crate::status::{answer, borrow, borrow_mut, place, release, slice};
 
-/// A claim about a mean, and the certainty that its answer must have.
+/// A claim about a mean, and the required certainty of its verdict.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_mean_setup {
-    /// sizeof(millstream_csm_mean_setup), which tells the library the members that the program was compiled with.
+    /// sizeof(millstream_csm_mean_setup): it shows the library with which members the program was compiled.
     pub struct_bytes: u64,
     /// MILLSTREAM_CSM_AT_LEAST, MILLSTREAM_CSM_AT_MOST, MILLSTREAM_CSM_WITHIN or MILLSTREAM_CSM_BETWEEN.
     pub claim: i32,
@@ -106,8 +106,8 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_free(driver: *mut millstream
     unsafe { release(driver) }
 }
 
-/// Records one value and stores the state of the decision in `*progress`. A value outside the bounds is refused and
-/// left out; values after a decision, or beyond the limit, are not counted.
+/// Records one value and stores the state of the decision in `*progress`. A value outside the bounds is an error, and
+/// is left out. Values after a decision, or beyond the limit, are not counted.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_mean_driver_new; `progress` points to an int32_t.
@@ -127,10 +127,10 @@ pub unsafe extern "C" fn millstream_csm_mean_driver_observe(
     unsafe { answer(progress, compute) }
 }
 
-/// Records values in their order until they decide; stores the number recorded in `*used`, and the state of the
-/// decision in `*progress`, unless `progress` is NULL. The decision comes after the same value at which
-/// millstream_csm_mean_driver_observe would decide. If a value before that is outside the bounds, the call is refused,
-/// and none of the values is recorded.
+/// Records values in order until the claim is decided. Stores the number of recorded values in `*used`, and the state
+/// of the decision in `*progress`, unless `progress` is NULL. The decision comes after the same value as with
+/// millstream_csm_mean_driver_observe. If a value before the decision is outside the bounds, the call fails, and none
+/// of the values is recorded.
 ///
 /// # Safety
 /// `driver` was made by millstream_csm_mean_driver_new; `values` points to `count` numbers, and may be NULL if `count` is

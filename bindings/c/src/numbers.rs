@@ -1,4 +1,5 @@
-//! The low-level functions: logarithms of binomial coefficients, Robbins' criterion and its rivals, Beta quantiles.
+//! The low-level functions: logarithms of binomial coefficients, Robbins' criterion and the other methods, Beta
+//! quantiles.
 
 use std::ffi::c_char;
 
@@ -36,7 +37,7 @@ pub unsafe extern "C" fn millstream_csm_log_choose(n: u64, k: u64, out: *mut mil
     unsafe { answer(out, compute) }
 }
 
-/// The answer of millstream_csm_stop.
+/// The result of millstream_csm_stop.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_stop_result {
@@ -46,7 +47,7 @@ pub struct millstream_csm_stop_result {
     pub stop: i32,
     /// 1 if the rate is above the threshold, -1 if below, 0 if undecided.
     pub direction: i32,
-    /// The logarithm of the evidence's weight, rounded up; observing stops when it is less than `log_eps`.
+    /// Minus the logarithm of the evidence, rounded up. The test stops when it is less than `log_eps`.
     pub level: f64,
 }
 
@@ -56,13 +57,13 @@ unsafe impl Extensible for millstream_csm_stop_result {
     const FIRST_BYTES: u64 = 24;
 }
 
-/// Decides whether the rate of success differs from `threshold`, after `successes` in `trials`. Programs may call
-/// this after every trial: the probability that any of the answers is wrong is at most exp(log_eps).
+/// Decides whether the rate of success differs from `threshold`, after `successes` in `trials`. Programs may call this
+/// function after every trial: the probability that any of the answers is wrong is at most exp(log_eps).
 ///
-/// `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided" each
-/// direction has an error of exp(log_eps): a rate above or below the threshold is placed on the wrong side with at most
-/// that probability. At the threshold itself, both answers are wrong, and the two errors add up to at most 2
-/// exp(log_eps).
+/// `method` is "mixture", "balanced", "robbins", "centred" or "one-sided"; NULL is "robbins". With "one-sided", each
+/// direction has an error of exp(log_eps): for a rate above or below the threshold, the probability of the wrong
+/// direction is at most exp(log_eps). At the threshold itself both directions are wrong, and the two errors add up to
+/// at most 2 exp(log_eps).
 ///
 /// # Safety
 /// `method` is NULL or a C string; `out` points to a `millstream_csm_stop_result` whose `struct_bytes` is its
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn millstream_csm_stop(
 pub struct millstream_csm_beta_result {
     /// The bound.
     pub bound: f64,
-    /// One minus the bound, with all its digits.
+    /// One minus the bound, to full precision.
     pub complement: f64,
 }
 

@@ -6,7 +6,7 @@ use millstream_csm::Power;
 use crate::driver::millstream_csm_setup;
 use crate::extensible::{self, Extensible};
 
-/// The outcomes of a setup at a known rate of success.
+/// The expected behaviour of a setup at a known rate of success.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_csm_power_result {
@@ -18,7 +18,7 @@ pub struct millstream_csm_power_result {
     pub fails: f64,
     /// The probability that the claim is undecided at the limit.
     pub undecided: f64,
-    /// The mean number of trials; undecided runs count as the limit.
+    /// The mean number of trials. Undecided runs count with the limit.
     pub mean_trials: f64,
 }
 
@@ -28,7 +28,7 @@ unsafe impl Extensible for millstream_csm_power_result {
     const FIRST_BYTES: u64 = 40;
 }
 
-/// Computes how likely a setup is to decide within `limit` trials when the rate of success is `rate`, by exact dynamic
+/// Computes the probabilities of the verdicts within `limit` trials if the rate of success is `rate`, by exact dynamic
 /// programming.
 ///
 /// # Safety

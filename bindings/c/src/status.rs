@@ -26,7 +26,7 @@ pub const MILLSTREAM_NULL: i32 = 5;
 pub const MILLSTREAM_UNKNOWN: i32 = 6;
 /// The question has no answer for another reason; see the message.
 pub const MILLSTREAM_NO_ANSWER: i32 = 7;
-/// No free object is left.
+/// The slab has no free object.
 pub const MILLSTREAM_SLAB_FULL: i32 = 8;
 /// The object was freed: a use after free, or a double free.
 pub const MILLSTREAM_SLAB_STALE: i32 = 9;
@@ -40,9 +40,10 @@ pub const MILLSTREAM_SLAB_UNUSABLE: i32 = 12;
 pub const MILLSTREAM_SLAB_END: i32 = 13;
 /// A file already exists at the path of a new slab: open it, or remove it.
 pub const MILLSTREAM_SLAB_EXISTS: i32 = 14;
-/// Another process keeps this one waiting for too long; the message names it and says whether it is stopped. Try again.
+/// Another process keeps this process waiting for too long. The message names that process and says whether it is
+/// stopped. Try again.
 pub const MILLSTREAM_SLAB_BUSY: i32 = 15;
-/// Living processes use all caches of the slab: try again after one was freed, or create the slab with more.
+/// Living processes use all caches of the slab: try again after a cache was freed, or create the slab with more caches.
 pub const MILLSTREAM_SLAB_NO_CACHE: i32 = 16;
 /// The file is not a slab.
 pub const MILLSTREAM_SLAB_NOT_A_SLAB: i32 = 17;
@@ -50,7 +51,7 @@ pub const MILLSTREAM_SLAB_NOT_A_SLAB: i32 = 17;
 pub const MILLSTREAM_SLAB_VERSION: i32 = 18;
 /// The slab is truncated, or has contents that this library never writes.
 pub const MILLSTREAM_SLAB_DAMAGED: i32 = 19;
-/// The operating system refused; see millstream_error_number().
+/// The operating system reported an error: see millstream_error_number().
 pub const MILLSTREAM_SLAB_SYSTEM: i32 = 20;
 /// The file belongs to another user, or other users may write to it. To trust them, open the file and call
 /// millstream_slab_open_fd.
@@ -62,9 +63,9 @@ pub const MILLSTREAM_RING_TAKEN: i32 = 22;
 pub const MILLSTREAM_RING_MISMATCH: i32 = 23;
 /// The file contains something other than a ring.
 pub const MILLSTREAM_RING_NOT_A_RING: i32 = 24;
-/// The operating system refused; see millstream_error_number().
+/// The operating system reported an error: see millstream_error_number().
 pub const MILLSTREAM_RING_SYSTEM: i32 = 25;
-/// Another thread uses the object at the moment, and only one may.
+/// Another thread is using the object, which only one thread at a time may use.
 pub const MILLSTREAM_IN_USE: i32 = 26;
 
 /// The reason for a failed call.
@@ -74,7 +75,7 @@ pub(crate) enum Failure {
     Header(millstream_slab::Error),
     Ring(AttachError),
     End,
-    /// A number that a function of this interface limits itself.
+    /// A number is outside a range that this interface defines.
     Range {
         what: &'static str,
         expected: &'static str,
@@ -98,14 +99,14 @@ pub(crate) enum Failure {
         what: &'static str,
         found: String,
     },
-    /// The first member of a struct is no size of it.
+    /// The first member of a struct cannot be its size.
     StructBytes {
         name: &'static str,
         found: u64,
         least: u64,
         most: u64,
     },
-    /// A struct has members that are set and that this library does not know.
+    /// A struct has nonzero members that this library does not know.
     NewerStruct {
         name: &'static str,
         found: u64,
@@ -230,27 +231,27 @@ fn status_of_ring(error: &AttachError) -> i32 {
     }
 }
 
-/// Size in bytes of the longest message, with the NUL at its end; longer messages are cut and end with "...".
+/// The maximum size of a message in bytes, including the NUL at its end. Longer messages are cut and end with "...".
 pub const MILLSTREAM_MESSAGE_BYTES: usize = 8192;
 
 thread_local! {
-    /// The message of the last failure on this thread. It has no destructor and does not move, so that a pointer to it
-    /// is valid as long as the thread, and stays valid when a later failure overwrites the text.
+    /// The message of the last failure on this thread. It has no destructor and does not move, so a pointer to it is
+    /// valid until the thread ends, even after a later failure overwrites the text.
     static MESSAGE: UnsafeCell<[u8; MILLSTREAM_MESSAGE_BYTES]> = const { UnsafeCell::new([0; MILLSTREAM_MESSAGE_BYTES]) };
     /// The system's error number of that failure.
     static NUMBER: Cell<i32> = const { Cell::new(0) };
 }
 
-/// Returns the message of the last failure on this thread, or the findings of the last millstream_slab_verify; empty
-/// before either. The address is always the same on a thread and valid until the thread ends: the next failure on the
-/// thread overwrites the text. It must not be freed.
+/// Returns the message of the last failure on this thread, or the findings of the last millstream_slab_verify; before
+/// both, an empty text. The address is always the same on a thread, and is valid until the thread ends. The next
+/// failure on the thread overwrites the text. The text must not be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_error_message() -> *const c_char {
     MESSAGE.with(|message| message.get().cast())
 }
 
-/// Returns the value of errno behind the last failure on this thread if that was MILLSTREAM_SLAB_SYSTEM or
-/// MILLSTREAM_RING_SYSTEM (ENOENT, EACCES, ENOSPC, …), otherwise 0.
+/// Returns the errno (ENOENT, EACCES, ENOSPC, …) of the last failure on this thread, if it was MILLSTREAM_SLAB_SYSTEM
+/// or MILLSTREAM_RING_SYSTEM, otherwise 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_error_number() -> i32 {
     NUMBER.get()
@@ -271,8 +272,8 @@ pub(crate) fn note(message: &str, number: i32) {
     NUMBER.set(number);
 }
 
-/// The longest start of a text that, with the end also returned, has at most `most` bytes: all of it without an end, or
-/// whole characters with an ellipsis.
+/// Shortens a text to at most `most` bytes. Returns the whole text and an empty end, or as many whole characters as fit
+/// and an ellipsis.
 fn shortened(text: &str, most: usize) -> (&str, &'static str) {
     const ELLIPSIS: &str = "...";
     if text.len() <= most {
@@ -293,7 +294,7 @@ pub(crate) fn status(outcome: Result<(), Failure>) -> i32 {
     }
 }
 
-/// Writes the answer through `out`, which is checked first.
+/// Checks `out`, computes a result and writes it through `out`.
 ///
 /// # Safety
 /// `out` is NULL or valid for a write.
@@ -326,7 +327,7 @@ pub(crate) unsafe fn borrow_mut<'a, T>(what: &'static str, object: *mut T) -> Re
     unsafe { object.as_mut() }.ok_or(Failure::Null { what })
 }
 
-/// Borrows the place behind an `out` pointer, which is checked first.
+/// Checks an `out` pointer, and borrows the value to which it points.
 ///
 /// # Safety
 /// `out` is NULL or valid for reads and writes for as long as the result is used, and no other code uses it meanwhile.
@@ -418,7 +419,7 @@ mod tests {
         assert!(other.0 != address as usize && other.1.is_empty());
     }
 
-    /// Covers the errors that only a future program, another namespace or a wait of ten seconds can cause.
+    /// These errors occur only with a future program, in another namespace, or after a wait of ten seconds.
     #[test]
     fn errors_worth_retrying_have_their_own_status() {
         let busy = Error::Busy { pid: 1, waited_ms: 10_000, work: Work::Rebuilding, is_stopped: false };

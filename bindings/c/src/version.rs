@@ -1,4 +1,4 @@
-//! The version of the header, and that of the library that a program runs with.
+//! The version of the header, and the version of the library with which a program runs.
 
 /// The first number of the header's version.
 pub const MILLSTREAM_VERSION_MAJOR: u32 = 0;
@@ -6,7 +6,7 @@ pub const MILLSTREAM_VERSION_MAJOR: u32 = 0;
 pub const MILLSTREAM_VERSION_MINOR: u32 = 1;
 /// The third number of the header's version.
 pub const MILLSTREAM_VERSION_PATCH: u32 = 0;
-/// The header's version as one number, to compare: 1.2.3 is 1002003.
+/// The header's version as a single number, for comparisons: 1.2.3 is 1002003.
 pub const MILLSTREAM_VERSION: u32 = 1000;
 
 const _: () = assert!(
@@ -14,8 +14,9 @@ const _: () = assert!(
         == 1_000_000 * MILLSTREAM_VERSION_MAJOR + 1000 * MILLSTREAM_VERSION_MINOR + MILLSTREAM_VERSION_PATCH
 );
 
-/// Returns the version of the library in the form of MILLSTREAM_VERSION, which is that of the header that the program
-/// was compiled with. Before 1.0 the two must have the same second number, and afterwards the same first.
+/// Returns the version of the library in the form of MILLSTREAM_VERSION, which is the version of the header with which
+/// the program was compiled. Before 1.0, the second numbers of both versions must be equal; from 1.0 on, the first
+/// numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn millstream_version() -> u32 {
     MILLSTREAM_VERSION

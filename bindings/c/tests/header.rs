@@ -1,8 +1,8 @@
-//! The header in the tree matches the source, and the test programs call all of it.
+//! The header in the tree matches the source, and the test programs call every function of it.
 
 use std::path::Path;
 
-/// Set this variable to make the test write the header.
+/// If this environment variable is set, the test writes the header.
 const WRITE: &str = "MILLSTREAM_WRITE_HEADER";
 
 /// Generates the header from the source.
@@ -43,7 +43,7 @@ fn programs_call_every_function_of_the_header() {
     assert!(header.contains("millstream_error_message(") && uncalled.is_empty(), "no program calls {uncalled:?}");
 }
 
-/// Structs without a size of their own: pairs of numbers, which are complete, and one with words to spare.
+/// Structs without a size member. They never change: most are complete pairs of numbers, and one has spare words.
 const NEVER_CHANGE: [&str; 6] = [
     "millstream_csm_beta_result",
     "millstream_csm_bounds",

@@ -1,4 +1,4 @@
-//! The installed library, used as its own header, pkg-config and CMake say, from a fresh prefix.
+//! The library is installed to a fresh prefix, and used with its header, pkg-config and CMake.
 
 mod support;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Installs this build's libraries to `prefix`, below `root` if that is given.
+/// Installs the libraries of this build to `prefix`, below `root` if there is one.
 fn install(prefix: &Path, root: Option<&Path>) {
     let built = TempDir::new().expect("a temporary folder");
     for ending in [".a", ".so"] {
@@ -31,7 +31,7 @@ fn installed() -> TempDir {
     prefix
 }
 
-/// Whether a program that only this test needs is there; says so if not.
+/// Whether a program that only this test needs is installed; prints a message if not.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -48,7 +48,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// A shell in `folder` whose pkg-config knows the prefix.
+/// A shell in `folder` whose pkg-config searches the prefix.
 fn shell(line: &str, folder: &Path, prefix: &Path) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-ec", line]).current_dir(folder).env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
@@ -214,7 +214,7 @@ fn cmake_finds_the_shared_and_the_static_library() {
         let output = succeed(&mut Command::new(folder.path().join("build").join(program)));
         assert!(String::from_utf8_lossy(&output.stdout).contains("holds after"), "{program}");
     }
-    // Programs for other versions are not compatible.
+    // The package refuses programs for other versions.
     for version in ["0.2", "1.0", "0.1.9"] {
         write(&project.replace("millstream 0.1 REQUIRED", &format!("millstream {version} REQUIRED")));
         assert!(!configure().output().expect("cmake starts").status.success(), "{version}");

@@ -1,4 +1,4 @@
-//! C programs, compiled with the header and linked with either library, as users do.
+//! C programs are compiled with the header and linked with either library, as by users.
 
 mod support;
 
@@ -17,7 +17,7 @@ enum Link {
     Shared,
 }
 
-/// The compiler's options beside the warnings.
+/// The compiler's options, without those for warnings.
 const C99: &[&str] = &["-std=c99"];
 const CPP17: &[&str] = &["-std=c++17", "-x", "c++"];
 const SANITIZED: &[&str] = &["-std=c99", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
@@ -27,7 +27,7 @@ fn run(source: &Path, link: Link) -> Output {
     run_with(source, link, C99, &[])
 }
 
-/// Does the same with options for the compiler and arguments for the program.
+/// Like [`run`], with options for the compiler and arguments for the program.
 fn run_with(source: &Path, link: Link, options: &[&str], arguments: &[&OsStr]) -> Output {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = TempDir::new().expect("a temporary folder");
@@ -60,7 +60,7 @@ fn cpp_compiler() -> String {
     std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned())
 }
 
-/// Whether the compiler makes programs with these options; says so if not.
+/// Whether the compiler supports these options; prints a message if not.
 fn compiles(compiler: &str, options: &[&str]) -> bool {
     let folder = TempDir::new().expect("a temporary folder");
     let source = folder.path().join("empty.c");
@@ -133,7 +133,8 @@ fn the_example_decides_with_either_library() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{link:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains("holds after"), "{link:?}: {text}");
-        // The article's level, -17.23855…, differs from the sixth digit on, due to its bounds on factorials.
+        // The level in the article, -17.23855…, differs from the sixth digit on, because it uses simpler bounds on
+        // factorials.
         assert!(text.contains("stop: yes, level -17.2385685324"), "{link:?}: {text}");
     }
 }

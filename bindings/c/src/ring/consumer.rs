@@ -9,8 +9,8 @@ use crate::exclusive::Exclusive;
 use crate::ring::{attach, deadline, millstream_ring_setup};
 use crate::status::{Failure, answer, borrow, place, status};
 
-/// The receiving end of a ring, of which there is one at a time. One thread at a time uses it; another one gets
-/// MILLSTREAM_IN_USE.
+/// The receiving end of a ring. A ring has one consumer at a time. One thread at a time may use it; a second thread
+/// gets MILLSTREAM_IN_USE.
 pub struct millstream_ring_consumer {
     consumer: Exclusive<RawConsumer>,
     event_bytes: usize,
@@ -18,8 +18,8 @@ pub struct millstream_ring_consumer {
     pid: u32,
 }
 
-/// Takes the consumer's role at the ring in the open file `fd`, as millstream_ring_producer_new takes the producer's.
-/// The consumer starts with the first event that no earlier consumer has consumed.
+/// Acquires the consumer's role at the ring in the open file `fd`; see millstream_ring_producer_new. The consumer
+/// starts with the first event that no earlier consumer has consumed.
 ///
 /// # Safety
 /// `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn millstream_ring_consumer_new(
     unsafe { answer(out, compute) }
 }
 
-/// Gives the consumer's role back. The events that were not consumed stay in the ring.
+/// Releases the consumer's role. Events that were not consumed remain in the ring.
 ///
 /// # Safety
 /// `consumer` is NULL or was made by millstream_ring_consumer_new; neither it nor the events of millstream_ring_peek are
@@ -53,17 +53,17 @@ pub unsafe extern "C" fn millstream_ring_consumer_free(consumer: *mut millstream
     // SAFETY: the caller guarantees that a non-NULL `consumer` came from a box and is not used afterwards.
     let consumer = unsafe { Box::from_raw(consumer) };
     if consumer.pid != std::process::id() {
-        // The role is the parent's, and freeing it here would end it there.
+        // The role belongs to the parent process, and freeing it in the child would end it in the parent.
         forget(consumer);
     }
 }
 
-/// Waits for events, and stores the address of the available ones in `*events` and their number in `*count`. They lie
-/// one after the other, up to the ring's last slot. `*count` is 0 if none arrived within `timeout_ns` nanoseconds: a
-/// negative timeout waits as long as necessary, 0 never waits.
+/// Waits for events, and stores the address of the available events in `*events` and their number in `*count`. They are
+/// contiguous, up to the ring's last slot. `*count` is 0 if no event arrived within `timeout_ns` nanoseconds. A
+/// negative timeout waits without limit, and 0 never waits.
 ///
-/// The events stay, and may be read in place, until millstream_ring_consume gives their slots back: if the consumer
-/// crashes before that, its successor sees them again.
+/// The events may be read in place until millstream_ring_consume releases their slots. If the consumer crashes before
+/// that, its successor sees the events again.
 ///
 /// # Safety
 /// `consumer` was made by millstream_ring_consumer_new; `events` points to a pointer; `count` points to a size_t. The
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn millstream_ring_peek(
     status(compute())
 }
 
-/// Gives the slots of the next `count` events back to the producer. Returns MILLSTREAM_OUT_OF_RANGE if fewer events are
+/// Releases the slots of the next `count` events to the producer. Returns MILLSTREAM_OUT_OF_RANGE if fewer events are
 /// available.
 ///
 /// # Safety
@@ -117,9 +117,10 @@ pub unsafe extern "C" fn millstream_ring_consume(consumer: *mut millstream_ring_
 }
 
 /// Waits for at least one event, copies at most `most` of the available events to `events`, consumes them, and stores
-/// their number in `*count`: 0 if none arrived within `timeout_ns` nanoseconds, as for millstream_ring_peek.
+/// their number in `*count`. The number is 0 if no event arrived within `timeout_ns` nanoseconds; see
+/// millstream_ring_peek.
 ///
-/// If the consumer crashes after this call, the events are lost; if that matters, use millstream_ring_peek.
+/// If the consumer crashes after this call, the copied events are lost. If that matters, use millstream_ring_peek.
 ///
 /// # Safety
 /// `consumer` was made by millstream_ring_consumer_new; `events` points to memory for `most` events; `count` points to a
@@ -143,7 +144,7 @@ pub unsafe extern "C" fn millstream_ring_receive(
                 ring.wait(deadline(timeout_ns));
             }
             let mut copied = 0;
-            // Events that wrap around lie in two runs.
+            // Events that wrap around are in two contiguous runs.
             while copied < most {
                 let found = ring.events();
                 let events_found = (found.len() / event_bytes).min(most - copied);

@@ -1,4 +1,4 @@
-//! Rings in memory that two processes share: one sends, one receives, and either may crash and come back.
+//! Rings in memory that two processes share: one sends and the other receives. Either may crash and start again.
 
 pub mod consumer;
 pub mod producer;
@@ -19,15 +19,15 @@ use crate::status::Failure;
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_ring_setup {
-    /// sizeof(millstream_ring_setup), which tells the library the members that the program was compiled with.
+    /// sizeof(millstream_ring_setup): it shows the library with which members the program was compiled.
     pub struct_bytes: u64,
-    /// The number of events that fit, a power of two.
+    /// The maximum number of events in the ring, a power of two.
     pub slots: u64,
     /// The size of an event in bytes, at most 4294967295. Events contain no pointers, so that they mean the same in
     /// both processes.
     pub event_bytes: u64,
-    /// The alignment of an event, a power of two of at most 128 that divides its size: C11's _Alignof. 0: the largest
-    /// of 1, 2, 4 and 8 that divides the size.
+    /// The alignment of an event (C11's _Alignof): a power of two of at most 128 that divides the size. 0 means the
+    /// largest of 1, 2, 4 and 8 that divides the size.
     pub event_align: u64,
 }
 
@@ -66,7 +66,7 @@ impl millstream_ring_setup {
     }
 }
 
-/// Attaches to the ring in the caller's open file, which stays the caller's.
+/// Attaches to the ring in the caller's open file, which remains open.
 fn attach<R>(fd: i32, attach: impl FnOnce(&File) -> Result<R, Failure>) -> Result<R, Failure> {
     if fd < 0 {
         return Err(Failure::Code { what: "descriptor", found: fd });
@@ -76,7 +76,7 @@ fn attach<R>(fd: i32, attach: impl FnOnce(&File) -> Result<R, Failure>) -> Resul
     attach(&ManuallyDrop::new(unsafe { File::from_raw_fd(fd) }))
 }
 
-/// The end of a wait of some nanoseconds: `None` if it has none.
+/// The end of a wait of some nanoseconds; `None` if the wait has no limit.
 fn deadline(timeout_ns: i64) -> Option<Instant> {
     let timeout = Duration::from_nanos(timeout_ns.try_into().ok()?);
     Instant::now().checked_add(timeout)

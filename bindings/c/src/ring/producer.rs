@@ -9,7 +9,7 @@ use crate::exclusive::Exclusive;
 use crate::ring::{attach, deadline, millstream_ring_setup};
 use crate::status::{Failure, answer, borrow, slice};
 
-/// The sending end of a ring, of which there is one at a time. One thread at a time uses it; another one gets
+/// The sending end of a ring. A ring has one producer at a time. One thread at a time may use it; a second thread gets
 /// MILLSTREAM_IN_USE.
 pub struct millstream_ring_producer {
     producer: Exclusive<RawProducer>,
@@ -18,12 +18,13 @@ pub struct millstream_ring_producer {
     pid: u32,
 }
 
-/// Takes the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The descriptor
-/// stays open, and may be closed at any time. The file is best kept in memory, in /dev/shm or a memfd; it must be
-/// writable, and /proc mounted.
+/// Acquires the producer's role at the ring in the open file `fd`, which becomes a ring if it is empty. The function
+/// does not close the descriptor; the caller may close it at any time. The file should be in memory: in /dev/shm, or a
+/// memfd. It must be writable, and /proc must be mounted.
 ///
-/// The role ends with millstream_ring_producer_free, or with the process, however that ends; the next producer goes on
-/// where this one was. A child must neither use nor free the producer after a fork. Waits while another process attaches.
+/// The role ends with millstream_ring_producer_free, or when the process ends in any way. The next producer continues
+/// where this one stopped. After a fork, the child must neither use nor free the producer. Waits while another process
+/// attaches.
 ///
 /// # Safety
 /// `setup` points to a setup whose `struct_bytes` is its size; `out` points to a pointer.
@@ -44,7 +45,7 @@ pub unsafe extern "C" fn millstream_ring_producer_new(
     unsafe { answer(out, compute) }
 }
 
-/// Gives the producer's role back. The events that were sent stay in the ring.
+/// Releases the producer's role. The events that were sent remain in the ring.
 ///
 /// # Safety
 /// `producer` is NULL or was made by millstream_ring_producer_new, and is not used afterwards.
@@ -56,14 +57,14 @@ pub unsafe extern "C" fn millstream_ring_producer_free(producer: *mut millstream
     // SAFETY: the caller guarantees that a non-NULL `producer` came from a box and is not used afterwards.
     let producer = unsafe { Box::from_raw(producer) };
     if producer.pid != std::process::id() {
-        // The role is the parent's, and freeing it here would end it there.
+        // The role belongs to the parent process, and freeing it in the child would end it in the parent.
         forget(producer);
     }
 }
 
-/// Sends `count` events, which lie one after the other, and stores in `*sent` how many were sent: fewer than `count`
-/// only if there was no room within `timeout_ns` nanoseconds. A negative timeout waits as long as necessary; 0 never
-/// waits. A batch costs one wake-up.
+/// Sends `count` contiguous events, and stores in `*sent` how many were sent: fewer than `count` only if there was no
+/// room within `timeout_ns` nanoseconds. A negative timeout waits without limit, and 0 never waits. A batch costs only
+/// one wake-up.
 ///
 /// # Safety
 /// `producer` was made by millstream_ring_producer_new; `events` points to `count` events, and may be NULL if `count` is

@@ -9,32 +9,32 @@ use crate::extensible::{self, Extensible};
 use crate::slab::millstream_slab;
 use crate::status::{Failure, answer, file_path};
 
-/// The properties of a new slab:
-/// `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes = 64, .max_objects = 1000};`
-/// These three are required. Every other field may be 0, which leaves the choice to the library.
+/// The properties of a new slab: `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes =
+/// 64, .max_objects = 1000};` These three members are required. Every other member may be 0, with which the library
+/// chooses a value.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_options {
-    /// sizeof(millstream_slab_options), which tells the library the options that the program was compiled with.
+    /// sizeof(millstream_slab_options): it shows the library with which options the program was compiled.
     pub struct_bytes: u64,
     /// The size of an object in bytes, a multiple of 8.
     pub object_bytes: u64,
     /// The largest number of objects.
     pub max_objects: u64,
-    /// How many objects are usable at first; the number doubles on demand. 0: all of them.
+    /// How many objects are usable at first. The number doubles on demand. 0 means all objects.
     pub capacity: u64,
-    /// The largest number of simultaneous caches, over all processes; at most 16384. 0: 64.
+    /// The largest number of simultaneous caches of all processes, at most 16384. 0 means 64.
     pub caches: u64,
-    /// How many objects move between a cache and the other caches at once, at most 64. A cache keeps up to twice this
-    /// number for itself. 0: 64, or less for a small slab.
+    /// How many objects at once move between a cache and the other caches, at most 64. A cache retains up to twice this
+    /// number. 0 means 64, or less for a small slab.
     pub chain: u64,
-    /// A number that tells this program's objects from those of other programs; see millstream_slab_tag.
+    /// A number that distinguishes this program's slabs from those of other programs; see millstream_slab_tag.
     pub tag: u64,
-    /// Not 0: asks the kernel for huge pages, which affects speed only.
+    /// Not 0: requests huge pages from the kernel, which affects only the speed.
     pub huge_pages: u32,
-    /// Not 0: reserves space in the file system for every object before it is handed out, so that a full device causes
-    /// an error rather than a SIGBUS. This covers the objects that are usable at first, and those by which this slab
-    /// grows later.
+    /// Not 0: reserves space in the file system for every object before it is allocated, so that a full device causes
+    /// an error and not a SIGBUS. The reservation covers the objects that are usable at first, and those by which the
+    /// slab grows later.
     pub reserve: u32,
     /// Not 0: records the last owner of each object; see millstream_slab_set_owner. This takes 8 bytes per object.
     pub owners: u32,
@@ -78,7 +78,7 @@ impl millstream_slab_options {
 
 fn sized(object_bytes: u64, max_objects: u64) -> Result<Options, Failure> {
     const LARGEST: u64 = 1 << 30;
-    // Rust rounds the size up; here the caller's buffers would then be too short.
+    // The Rust library rounds the size up, but here the caller's buffers would then be too short.
     if !object_bytes.is_multiple_of(8) || !(8..=LARGEST).contains(&object_bytes) {
         let what = "object_bytes, a multiple of 8,";
         return Err(Error::OutOfRange { what, found: object_bytes, least: 8, most: LARGEST }.into());
@@ -86,10 +86,10 @@ fn sized(object_bytes: u64, max_objects: u64) -> Result<Options, Failure> {
     Ok(RawSlab::options(object_bytes, max_objects))
 }
 
-/// Creates a slab of at most `max_objects` objects of `object_bytes` bytes, a multiple of 8, in a new file. Returns
-/// MILLSTREAM_SLAB_EXISTS if there already is a file: open that file.
+/// Creates a slab in a new file: at most `max_objects` objects of `object_bytes` bytes, which must be a multiple of 8.
+/// Returns MILLSTREAM_SLAB_EXISTS if the file already exists: open that file.
 ///
-/// The file appears as a whole or not at all. In /dev/shm it outlives its processes, but not a reboot.
+/// The file appears atomically, with a complete slab. In /dev/shm it outlives its processes, but not a reboot.
 ///
 /// # Safety
 /// `path` is a C string; `out` points to a pointer.
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn millstream_slab_create(
     unsafe { answer(out, compute) }
 }
 
-/// Creates a slab as millstream_slab_create does, with every available option.
+/// Creates a slab like millstream_slab_create, with all options.
 ///
 /// # Safety
 /// `path` is a C string; `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.
@@ -129,8 +129,8 @@ pub unsafe extern "C" fn millstream_slab_create_with(
     unsafe { answer(out, compute) }
 }
 
-/// Creates a slab in memory that has a descriptor, millstream_slab_fd, but no name: for the children of a fork, and
-/// for processes that receive the descriptor. The slab vanishes with the last of them.
+/// Creates a slab in memory without a name, for the children of a fork and for processes that receive the descriptor;
+/// see millstream_slab_fd. The slab is gone when the last of these processes ends.
 ///
 /// # Safety
 /// `options` points to options whose `struct_bytes` is their size; `out` points to a pointer.

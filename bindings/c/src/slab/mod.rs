@@ -22,14 +22,14 @@ pub struct millstream_slab {
 }
 
 impl millstream_slab {
-    /// Moves the slab to the caller until millstream_slab_free takes it back.
+    /// Passes ownership of the slab to the caller, until millstream_slab_free.
     fn give(slab: RawSlab) -> *mut Self {
         Box::into_raw(Box::new(millstream_slab { slab }))
     }
 }
 
-/// The name of an object, which is the same in every process; programs may store it in objects and send it to other
-/// processes.
+/// The name of an object, which is the same in every process. Programs may store handles in objects and send them to
+/// other processes.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_handle {

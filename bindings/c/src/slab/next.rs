@@ -9,12 +9,12 @@ use crate::status::{Failure, borrow, borrow_mut};
 
 /// The object is shared by all processes.
 pub const MILLSTREAM_SLAB_PUBLISHED: i32 = 0;
-/// The process that held the object died; any process may claim, change or free the object.
+/// The process that had the object died. Any process may claim, change or free the object.
 pub const MILLSTREAM_SLAB_ORPHAN: i32 = 1;
-/// One process holds the object exclusively.
+/// A process has the object exclusively.
 pub const MILLSTREAM_SLAB_PRIVATE: i32 = 2;
 
-/// An allocated object, as millstream_slab_next finds it.
+/// An allocated object: the result of millstream_slab_next.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_object {
@@ -24,11 +24,10 @@ pub struct millstream_slab_object {
     pub handle: millstream_slab_handle,
     /// MILLSTREAM_SLAB_PUBLISHED, MILLSTREAM_SLAB_ORPHAN or MILLSTREAM_SLAB_PRIVATE.
     pub state: i32,
-    /// The process that holds a private object, or 0 if its cache was freed, so that it can no longer be named; 0 for
-    /// other objects.
+    /// The process that has a private object, or 0 if it is unknown because its cache was freed. 0 for other objects.
     pub pid: u32,
-    /// The current or last owner, as given to millstream_slab_set_owner; 0 without an owner or in a slab that keeps
-    /// no owners.
+    /// The current or last owner, from millstream_slab_set_owner; 0 without an owner, or in a slab that does not record
+    /// owners.
     pub owner: u64,
 }
 
@@ -38,7 +37,7 @@ unsafe impl Extensible for millstream_slab_object {
     const FIRST_BYTES: u64 = 40;
 }
 
-/// Finds the next allocated object whose number is `*from` or higher, and sets `*from` beyond it. Returns
+/// Finds the first allocated object whose number is at least `*from`, and sets `*from` to the number after it. Returns
 /// MILLSTREAM_SLAB_END if there is none.
 ///
 /// # Safety

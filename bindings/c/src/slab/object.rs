@@ -1,4 +1,4 @@
-//! Objects copied in and out, and the cache that they come from.
+//! Objects that are copied in and out, and caches.
 
 use std::ffi::c_void;
 
@@ -7,7 +7,7 @@ use ::millstream_slab::RawCache;
 use crate::slab::{millstream_slab, millstream_slab_handle};
 use crate::status::{Failure, answer, borrow, release, status};
 
-/// A thread's access to a slab. Each thread needs its own; a child must not use it after a fork.
+/// A thread's access to a slab. Each thread needs its own cache. After a fork, the child must not use it.
 pub struct millstream_slab_cache {
     pub(super) cache: RawCache,
 }
@@ -42,9 +42,10 @@ pub unsafe extern "C" fn millstream_slab_cache_free(cache: *mut millstream_slab_
     unsafe { release(cache) }
 }
 
-/// Names the user of a cache: a worker, a job. This is the owner of all objects that the cache publishes from now on,
-/// and of those that it holds when its process dies. By the owner, millstream_slab_next tells the objects of a dead
-/// worker from others. The call has no effect on a slab that was created without `owners`.
+/// Sets the owner of a cache: a number for a worker or a job. It becomes the owner of all objects that the cache
+/// publishes from now on, and of those that are private to the cache when its process dies. millstream_slab_next
+/// reports it, so that the objects of a dead worker can be found. The call has no effect on a slab that was created
+/// without `owners`.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new.
@@ -54,9 +55,9 @@ pub unsafe extern "C" fn millstream_slab_set_owner(cache: *const millstream_slab
     status(unsafe { borrow("cache", cache) }.map(|cache| cache.cache.set_owner(owner)))
 }
 
-/// Allocates an object, copies its bytes from `bytes` and publishes it. A kill at any moment leaves the object free, or
-/// published with these bytes, or (between the two) an orphan with arbitrary bytes, which survivors find by
-/// millstream_slab_next.
+/// Allocates an object, copies its bytes from `bytes` and publishes it. If the process is killed before the call is
+/// complete, the object is still free, or already published with these bytes, or an orphan with arbitrary bytes, which
+/// survivors find with millstream_slab_next.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has; `out` points to a
@@ -106,12 +107,12 @@ pub unsafe extern "C" fn millstream_slab_get(
     status(compute())
 }
 
-/// Changes the bytes of an object, published or orphan; the object is private to the cache meanwhile and published
-/// afterwards.
+/// Changes the bytes of an object, published or orphan. During the call, the object is private to the cache; afterwards
+/// it is published.
 ///
-/// A kill in the middle leaves an orphan whose bytes may be half old, half new. millstream_slab_get copies it like any
-/// other object; millstream_slab_next reports it as an orphan. If readers must never see half a change, put a new
-/// object and delete the old one.
+/// If the process is killed during the call, the object becomes an orphan, whose bytes may be partly old and partly
+/// new. millstream_slab_get copies it like any other object; millstream_slab_next reports it as an orphan. If readers
+/// must never see a partial change, put a new object and delete the old one.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new; `bytes` points to as many bytes as an object has.
@@ -149,9 +150,9 @@ pub unsafe extern "C" fn millstream_slab_delete(
     status(unsafe { borrow("cache", cache) }.and_then(|cache| Ok(cache.cache.free(handle.into())?)))
 }
 
-/// Returns the address of a published object or an orphan in this process, aligned to 8 bytes: for structures whose
-/// users have their own protocol, such as atomics in the object. Do not touch the address after any process frees or
-/// claims the object, or after the slab and all its caches were freed.
+/// Returns the address of a published object or an orphan in this process, aligned to 8 bytes. It is for structures
+/// with their own synchronisation, such as atomics in the object. Do not access the address after any process has freed
+/// or claimed the object, or after the slab and all its caches were freed.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a pointer.
@@ -165,8 +166,9 @@ pub unsafe extern "C" fn millstream_slab_pointer(
     unsafe { answer(out, || Ok(borrow("slab", slab)?.slab.pointer(handle.into())?.as_ptr().cast())) }
 }
 
-/// Syncs one object, as millstream_slab_sync does for all: once it returns, the object survives a power failure with
-/// its bytes. Before that it may survive with other bytes, so pass its handle to others only afterwards.
+/// Writes a single object to the device; see millstream_slab_sync. When the call has returned, the object survives a
+/// power failure with its bytes. Before that it may survive with other bytes, so pass its handle to others only
+/// afterwards.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one.

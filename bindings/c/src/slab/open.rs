@@ -13,7 +13,8 @@ use crate::status::{Failure, answer, borrow, file_path, release};
 /// The system's error number for an invalid descriptor.
 const EBADF: i32 = 9;
 
-/// A program that opens a slab passes no numbers, so numbers out of range come from the file and count as damage.
+/// A program that opens a slab passes no numbers, so a number out of range comes from the file, and the slab is
+/// damaged.
 fn opened(outcome: Result<RawSlab, Error>) -> Result<*mut millstream_slab, Failure> {
     outcome.map(millstream_slab::give).map_err(|error| match error {
         Error::OutOfRange { .. } => Failure::Header(error),
@@ -21,12 +22,12 @@ fn opened(outcome: Result<RawSlab, Error>) -> Result<*mut millstream_slab, Failu
     })
 }
 
-/// Opens the slab in a file, in whatever state its last users left it.
+/// Opens the slab in a file, and recovers it if its last users died.
 ///
-/// If another process is rebuilding the free list, waits for it: ten seconds at most, or 0.1 s while that process is
-/// stopped. Then it returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file belongs to
-/// another user, or that other users may write to it and so truncate it. MILLSTREAM_SLAB_SYSTEM with the error number
-/// ENOENT means that there is no file. After MILLSTREAM_SLAB_NOT_A_SLAB, MILLSTREAM_SLAB_VERSION or
+/// If another process is rebuilding the free list, the function waits for at most ten seconds, or 0.1 s while that
+/// process is stopped. Then it returns MILLSTREAM_SLAB_BUSY: try again. MILLSTREAM_SLAB_UNTRUSTED means that the file
+/// belongs to another user, or that other users may write to it and so truncate it. MILLSTREAM_SLAB_SYSTEM with the
+/// error number ENOENT means that there is no file. After MILLSTREAM_SLAB_NOT_A_SLAB, MILLSTREAM_SLAB_VERSION or
 /// MILLSTREAM_SLAB_DAMAGED, trying again does not help.
 ///
 /// # Safety
@@ -38,7 +39,8 @@ pub unsafe extern "C" fn millstream_slab_open(path: *const c_char, out: *mut *mu
 }
 
 /// Opens the slab in a file that is open for reading and writing, such as a memfd received from another process. The
-/// call trusts every user who may write to the file. The descriptor stays the caller's and may be closed at any time.
+/// call trusts every user that may write to the file. The function does not close the descriptor; the caller may close
+/// it at any time.
 ///
 /// # Safety
 /// `out` points to a pointer.
@@ -58,7 +60,7 @@ pub unsafe extern "C" fn millstream_slab_open_fd(fd: i32, out: *mut *mut millstr
     unsafe { answer(out, compute) }
 }
 
-/// Frees the handle of a slab. The slab's objects stay, and its caches keep working.
+/// Closes a slab. The slab's objects remain, and its caches still work.
 ///
 /// # Safety
 /// `slab` is NULL or came from a function that creates or opens one, and is not used afterwards.

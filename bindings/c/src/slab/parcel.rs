@@ -1,4 +1,4 @@
-//! Private objects on their way from one thread to another of the same process.
+//! Parcels: private objects that move from one thread to another in the same process.
 
 use std::ffi::c_void;
 
@@ -9,13 +9,13 @@ use crate::slab::object::millstream_slab_cache;
 use crate::slab::private::{answer_or_none, millstream_slab_private};
 use crate::status::{Failure, answer, borrow, borrow_mut, release, status};
 
-/// Private objects on their way to another thread of this process: that thread frees them or takes them out, with its
-/// own cache. A parcel is the cheapest way to have another thread free objects, and is cheaper still if it goes back
-/// and forth, filled by one thread and cleared by the other. One thread at a time uses a parcel; pass it on through a
-/// queue or a join, which order the memory accesses. To send objects to other processes, publish them.
+/// Private objects that move to another thread of this process, which frees them or takes them out, with its own cache.
+/// If one thread allocates objects and another frees them, a parcel is the cheapest method, in particular if the parcel
+/// goes back and forth: one thread fills it and the other clears it. One thread at a time may use a parcel; pass it on
+/// through a queue or a join, which order the memory accesses. To send objects to other processes, publish them.
 ///
-/// A parcel takes one of the slab's caches while it lives. If its process dies, its objects become orphans. In the child
-/// of a fork its functions return MILLSTREAM_SLAB_UNUSABLE.
+/// As long as a parcel exists, it occupies one of the slab's caches. If its process dies, its objects become orphans.
+/// In the child of a fork, its functions return MILLSTREAM_SLAB_UNUSABLE.
 pub struct millstream_slab_parcel {
     parcel: RawParcel,
 }
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn millstream_slab_parcel_free(parcel: *mut millstream_sla
     unsafe { release(parcel) }
 }
 
-/// Names the user of a parcel, to own the objects in it as orphans if the process dies; see millstream_slab_set_owner.
+/// Sets the owner of the objects in a parcel, in case the process dies; see millstream_slab_set_owner.
 ///
 /// # Safety
 /// `parcel` was made by millstream_slab_parcel_new.
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn millstream_slab_parcel_objects(parcel: *const millstrea
     unsafe { answer(out, || Ok(borrow("parcel", parcel)?.parcel.len() as u64)) }
 }
 
-/// Returns the number of free objects that a parcel keeps since it was cleared.
+/// Returns the number of free objects that a parcel has retained since it was cleared.
 ///
 /// # Safety
 /// `parcel` was made by millstream_slab_parcel_new; `out` points to a number.
@@ -101,8 +101,8 @@ pub unsafe extern "C" fn millstream_slab_parcel_push(
     status(compute())
 }
 
-/// Allocates an object directly in a parcel, and stores the address of its bytes in `*bytes`; write to them before the
-/// parcel is passed on. The bytes are those of the last holder, or 0.
+/// Allocates an object directly in a parcel, and stores the address of its bytes in `*bytes`. Write to the bytes before
+/// you pass the parcel on. The bytes are those of the object's previous use, or 0.
 ///
 /// # Safety
 /// `parcel` was made by millstream_slab_parcel_new, and `cache`, which the calling thread uses, by
@@ -157,8 +157,8 @@ pub unsafe extern "C" fn millstream_slab_parcel_delete(
     unsafe { change(parcel, cache, RawParcel::free) }
 }
 
-/// Frees all objects in a parcel, and keeps the free objects for the next millstream_slab_parcel_alloc, so that objects
-/// which one thread allocates and another frees move only within the parcel.
+/// Frees all objects in a parcel, and retains the free objects for the next millstream_slab_parcel_alloc. So objects
+/// that one thread allocates and another frees never leave the parcel.
 ///
 /// # Safety
 /// The conditions are those of millstream_slab_parcel_delete.
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn millstream_slab_parcel_clear(
     unsafe { change(parcel, cache, RawParcel::clear) }
 }
 
-/// Gives the free objects that a parcel keeps back to the slab, where all caches find them.
+/// Returns the free objects that a parcel has retained to the slab, for all caches.
 ///
 /// # Safety
 /// The conditions are those of millstream_slab_parcel_delete.

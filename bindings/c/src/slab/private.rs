@@ -1,7 +1,7 @@
-//! Objects private to a cache, filled in place and published without a copy.
+//! Objects that are private to a cache, filled in place and published without a copy.
 //!
-//! The Rust value of such an object lives in the caller's struct: the library allocates nothing else for it, and a
-//! call costs what the slab's own path costs.
+//! The Rust value of such an object is stored in the caller's struct. So the library allocates no other memory for it,
+//! and a call costs no more than in Rust.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -13,15 +13,15 @@ use crate::slab::millstream_slab_handle;
 use crate::slab::object::millstream_slab_cache;
 use crate::status::{Failure, answer, borrow, borrow_mut};
 
-/// An object private to one cache, which only that cache's thread may use. Publish or free it before freeing the
-/// cache. It may be moved, but only one of several copies may be used.
+/// An object that is private to one cache; only the cache's thread may use it. Publish or free it before you free the
+/// cache. The struct may be moved. If it is copied, only one of the copies may be used.
 ///
-/// If the process dies, the object becomes an orphan with whatever bytes it has.
+/// If the process dies, the object becomes an orphan with its current bytes.
 #[repr(C)]
 pub struct millstream_slab_private {
     /// The object's bytes, as many as every object of the slab has, aligned to 8; NULL after it was published or freed.
     pub bytes: *mut c_void,
-    /// Words reserved for the library, more than it needs today.
+    /// Words reserved for the library.
     pub own: MaybeUninit<[u64; 7]>,
 }
 
@@ -42,7 +42,7 @@ impl millstream_slab_private {
         Self { bytes, own }
     }
 
-    /// Takes the object out; the struct then has none.
+    /// Moves the object out. The struct is then empty.
     ///
     /// # Safety
     /// `bytes` is NULL, or `give` made this struct and no copy of it has been taken from.
@@ -71,8 +71,8 @@ pub(super) unsafe fn answer_or_none(
     unsafe { answer(out, || compute().map(millstream_slab_private::give)) }
 }
 
-/// Allocates an object, private to the cache until it is published. Its bytes are those of the last holder, or 0. On
-/// failure `out->bytes` is NULL.
+/// Allocates an object, which is private to the cache until it is published. Its bytes are those of its previous use,
+/// or 0. On failure `out->bytes` is NULL.
 ///
 /// # Safety
 /// `cache` was made by millstream_slab_cache_new, and is freed after the object; `out` points to a
@@ -87,8 +87,9 @@ pub unsafe extern "C" fn millstream_slab_private_new(
     unsafe { answer_or_none(out, || Ok(borrow("cache", cache)?.cache.alloc()?)) }
 }
 
-/// Makes an object, published or orphan, private to the cache: the way to change it in place. Its handle stays valid,
-/// but other calls with it return MILLSTREAM_SLAB_HELD until it is published again. On failure `out->bytes` is NULL.
+/// Makes an object, published or orphan, private to the cache, in order to change it in place. Its handle remains
+/// valid, but other calls with the handle return MILLSTREAM_SLAB_HELD until the object is published again. On failure
+/// `out->bytes` is NULL.
 ///
 /// # Safety
 /// The conditions are those of millstream_slab_private_new.
@@ -103,8 +104,8 @@ pub unsafe extern "C" fn millstream_slab_private_claim(
     unsafe { answer_or_none(out, || Ok(borrow("cache", cache)?.cache.claim(handle.into())?)) }
 }
 
-/// Publishes a private object: from now on any thread of any process can use it by its handle, and `bytes` is NULL. A
-/// kill before that moment leaves an orphan; a kill after it leaves a published object.
+/// Publishes a private object: from now on any thread of any process can use it by its handle, and `bytes` is NULL. If
+/// the process is killed during the call, the object is an orphan or published.
 ///
 /// # Safety
 /// `object` came from millstream_slab_private_new or millstream_slab_private_claim; `out` points to a handle.

@@ -7,7 +7,7 @@ use crate::extensible::{self, Extensible};
 use crate::slab::millstream_slab;
 use crate::status::{answer, borrow, note, status};
 
-/// Limit on the problems listed in a message; a damaged slab may have one for each object.
+/// The maximum number of problems listed in a message. A damaged slab may have a problem in each object.
 const MAX_PROBLEMS_LISTED: usize = 20;
 
 /// Counts of a slab's objects by state.
@@ -18,7 +18,7 @@ pub struct millstream_slab_usage_result {
     pub struct_bytes: u64,
     /// The largest number of objects.
     pub max_objects: u64,
-    /// Objects that are usable before the slab grows.
+    /// Objects that are usable until the slab grows.
     pub capacity: u64,
     /// Objects that were never used.
     pub virgin: u64,
@@ -46,7 +46,7 @@ unsafe impl Extensible for millstream_slab_usage_result {
     const FIRST_BYTES: u64 = 96;
 }
 
-/// Counts the objects by state; exact if no thread allocates or frees meanwhile.
+/// Counts the objects by state. The counts are exact if no thread allocates or frees during the call.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a `millstream_slab_usage_result`
@@ -95,7 +95,8 @@ pub unsafe extern "C" fn millstream_slab_usage(
 /// Checks every invariant and returns the number of problems, 0 for a sound slab. millstream_error_message() then
 /// lists the first of them, one per line, although the status is MILLSTREAM_OK.
 ///
-/// The result is exact if no thread allocates or frees meanwhile; otherwise concurrent changes may show as problems.
+/// The result is exact if no thread allocates or frees during the call; otherwise concurrent changes may be reported as
+/// problems.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one; `out` points to a number.
@@ -113,8 +114,8 @@ pub unsafe extern "C" fn millstream_slab_verify(slab: *const millstream_slab, ou
     unsafe { answer(out, compute) }
 }
 
-/// Makes the kernel write everything to the device, and waits for it. Objects published before the call then survive
-/// a power failure, with their contents; without it, they only survive the death of processes.
+/// Makes the kernel write everything to the device, and waits until it is written. Objects published before the call
+/// then survive a power failure, with their contents. Without this call, they survive only the death of processes.
 ///
 /// # Safety
 /// `slab` came from a function that creates or opens one.
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn millstream_slab_sync(slab: *const millstream_slab) -> i
     status(unsafe { borrow("slab", slab) }.and_then(|slab| Ok(slab.slab.sync()?)))
 }
 
-/// Recovers the objects that dead processes held, while other processes keep working, and returns their number.
+/// Recovers the objects of dead processes, while other processes continue, and returns the number of these objects.
 /// Returns MILLSTREAM_SLAB_BUSY if another process takes too long to recover some of them.
 ///
 /// # Safety
