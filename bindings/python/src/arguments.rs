@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use crate::error::question;
 
-/// The claim that the three arguments make together.
+/// The claim that the three arguments define.
 pub(crate) fn claim(at_least: Option<f64>, at_most: Option<f64>, between: Option<(f64, f64)>) -> PyResult<Claim> {
     match (at_least, at_most, between) {
         (Some(p), None, None) => Ok(Claim::AtLeast(p)),
@@ -30,7 +30,7 @@ pub(crate) fn setup(claim: Claim, error: f64, method: Option<&str>, limit: Optio
     Ok(if let Some(limit) = limit { setup.limit(limit) } else { setup })
 }
 
-/// Adds the arguments that make the claim again.
+/// Adds the keyword arguments that define the claim.
 pub(crate) fn write_claim(claim: Claim, arguments: &Bound<'_, PyDict>) -> PyResult<()> {
     match claim {
         Claim::AtLeast(p) => arguments.set_item("at_least", p),
@@ -43,7 +43,7 @@ pub(crate) fn write_claim(claim: Claim, arguments: &Bound<'_, PyDict>) -> PyResu
     }
 }
 
-/// The same arguments as one types them.
+/// The same arguments as Python source text.
 pub(crate) fn claim_words(claim: Claim) -> String {
     match claim {
         Claim::AtLeast(p) => format!("at_least={p:?}"),

@@ -24,8 +24,8 @@ pub(crate) fn numbers(values: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
 /// How many items an iterator yields between two checks for an interrupt.
 const ITEMS_PER_CHECK: usize = 1024;
 
-/// Takes items from an iterator, one by one, while `is_wanted` says so, and returns how many were taken. The rest
-/// stay in the iterator.
+/// Takes items from an iterator, one by one, while `is_wanted` is true, and returns how many were taken. Further items
+/// remain in the iterator.
 pub(crate) fn take_each<'py>(
     mut items: Bound<'py, PyIterator>,
     mut is_wanted: impl FnMut() -> PyResult<bool>,
@@ -39,7 +39,8 @@ pub(crate) fn take_each<'py>(
         taken += 1;
         if taken % ITEMS_PER_CHECK == 0 {
             py.check_signals()?;
-            // An iterator written in C runs no bytecode, between which the interpreter hands its lock on.
+            // Release the GIL for a moment: an iterator written in C runs no bytecode, so the interpreter would not
+            // switch threads.
             py.detach(|| ());
         }
     }
@@ -56,7 +57,7 @@ pub(crate) fn array_of_outcomes(values: &Bound<'_, PyAny>) -> PyResult<Option<Ve
         && buffer.is_c_contiguous()
         && buffer.dimensions() == 1
     {
-        // The elements are one byte each, 0 or 1.
+        // Each element is a byte, 0 or 1.
         let bytes = PyMemoryView::from(values)?.call_method1("cast", ("B",))?;
         return Ok(Some(PyBuffer::<u8>::get(&bytes)?.to_vec(values.py())?.into_iter().map(|byte| byte != 0).collect()));
     }
@@ -90,7 +91,7 @@ fn zero_or_one(number: f64) -> PyResult<bool> {
     }
 }
 
-/// Refuses a masked array with a masked element: neither its buffer nor its iterator shows the mask reliably.
+/// Rejects a masked array with a masked element, because neither its buffer nor its iterator shows the mask reliably.
 fn refuse_mask(values: &Bound<'_, PyAny>) -> PyResult<()> {
     let (Ok(mask), true) = (values.getattr("mask"), values.hasattr("compressed")?) else { return Ok(()) };
     if mask.call_method0("any")?.is_truthy()? {
@@ -101,7 +102,7 @@ fn refuse_mask(values: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// Collects the numbers of a one-dimensional array; returns `None` if the value is no array of numbers in this
-/// machine's byte order. (The buffers of the binding library take every byte order for this machine's.)
+/// machine's byte order. (The binding library ignores the byte order of a buffer.)
 pub(crate) fn array_of_numbers(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     refuse_mask(values)?;
     let Ok(buffer) = PyUntypedBuffer::get(values) else { return Ok(None) };
@@ -141,7 +142,7 @@ fn read<T: Element + Into<f64>>(buffer: &PyUntypedBuffer, py: Python<'_>) -> Opt
     Some(typed.to_vec(py).map(|values| values.into_iter().map(Into::into).collect()))
 }
 
-/// Works as [`read`] does, for integers that a double may not represent exactly.
+/// Like [`read`], for integers that a double may not represent exactly.
 fn read_whole<T: Element + Copy + std::fmt::Display>(
     buffer: &PyUntypedBuffer,
     py: Python<'_>,

@@ -20,7 +20,7 @@ pub(crate) struct Comparison {
     /// The median of the second sample divided by that of the first (paired: the median of the ratios); None without
     /// data.
     ratio: Option<f64>,
-    /// An interval for that ratio.
+    /// An interval for the true ratio.
     interval: Interval,
     /// The largest probability that the interval is wrong.
     error: f64,

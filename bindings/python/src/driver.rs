@@ -31,7 +31,7 @@ use crate::values::{Interval, count, hash, maybe, truth};
 #[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct Driver {
     setup: Setup,
-    // A thread holds the lock for single operations of the driver, in which no Python code runs.
+    // A thread holds the lock only during a single operation of the driver, which runs no Python code.
     driver: Mutex<millstream_csm::Driver>,
 }
 
@@ -54,7 +54,7 @@ impl Driver {
     }
 }
 
-/// Trials, successes, and the sides of the thresholds that are proven.
+/// Trials, successes, and the proven sides of the thresholds.
 type State = (u64, u64, [Option<bool>; 2]);
 
 /// Whether a proven side is the upper one.
@@ -82,14 +82,15 @@ impl Driver {
         Ok(Self { setup, driver: Mutex::new(driver) })
     }
 
-    /// Records one outcome; returns the verdict so far.
+    /// Records an outcome, and returns the verdict so far.
     fn observe(&self, success: &Bound<'_, PyAny>) -> PyResult<Option<bool>> {
         let success = outcome(success)?;
         self.lock().observe(success);
         Ok(self.verdict())
     }
 
-    /// Records outcomes until they decide; returns how many were used. The rest stay in an iterator.
+    /// Records outcomes until the claim is decided, and returns how many were used. Further outcomes remain in an
+    /// iterator.
     fn observe_many(&self, py: Python<'_>, outcomes: &Bound<'_, PyAny>) -> PyResult<usize> {
         let Some(outcomes) = array_of_outcomes(outcomes)? else {
             let is_wanted = || Ok(self.progress() == Progress::Running);
@@ -111,14 +112,14 @@ impl Driver {
         Ok(used)
     }
 
-    /// Records a set of trials that belong together, such as a batch that ran in parallel, and evaluates the evidence
-    /// once, at its end.
+    /// Records a set of trials that belong together, such as a batch that ran in parallel. Evaluates the evidence only
+    /// once, at the end of the set.
     fn observe_set(&self, trials: u64, successes: u64) -> PyResult<Option<bool>> {
         self.lock().observe_set(trials, successes).map_err(question)?;
         Ok(self.verdict())
     }
 
-    /// Calls `trial()` until its outcomes decide, or the limit is reached.
+    /// Calls `trial()` until the claim is decided or the limit is reached.
     ///
     /// `progress(status)` is called after 1, 10, 20, ... 100, 200, ... trials and at the end.
     #[pyo3(signature = (trial, progress = None))]
@@ -224,7 +225,7 @@ pub(crate) struct Status {
     interval: Interval,
     /// The level of the test that is closest to a decision.
     level: f64,
-    /// The bound below which the level decides.
+    /// The claim is decided when the level is below this bound.
     log_eps: f64,
     /// True: the claim holds. False: it fails. None: it is undecided.
     verdict: Option<bool>,

@@ -1,8 +1,9 @@
 //! `millstream._native`: the compiled half of the Python package.
 //!
-//! This crate handles arguments, results and exceptions; the work is done in [`millstream_csm`], [`millstream_history`]
-//! and [`millstream_slab`]. Users see the modules `millstream.csm`, `millstream.history` and `millstream.slab`, in
-//! `python/millstream`: their docs are the docstrings there and here, the types in the `.pyi` files, and `README.md`.
+//! This crate converts arguments, results and exceptions; [`millstream_csm`], [`millstream_history`] and
+//! [`millstream_slab`] do the work. Users import the modules `millstream.csm`, `millstream.history` and
+//! `millstream.slab`, from `python/millstream`. Their documentation consists of the docstrings in these modules and in
+//! this crate, the types in the `.pyi` files, and `README.md`.
 
 mod arguments;
 mod arrays;

@@ -1,4 +1,4 @@
-//! Long computations: other threads run meanwhile, and an interrupt is heard.
+//! Long computations, during which other threads run and an interrupt is handled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +12,19 @@ use pyo3::prelude::*;
 /// How long a computation runs between two checks for an interrupt.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Computes in a thread of its own, without the GIL, and checks for an interrupt meanwhile.
+/// Computes in a separate thread, without the GIL, and checks for interrupts until the computation ends.
 ///
 /// # Errors
-/// The exception of a signal's handler, such as KeyboardInterrupt: the computation is then abandoned, and its thread
-/// ends with it. RuntimeError if the system refuses a thread, or if the computation panics.
+/// The exception of a signal handler, such as KeyboardInterrupt. The computation is then abandoned; its thread ends
+/// when it does. RuntimeError if the system refuses a thread, or if the computation panics.
 pub(crate) fn compute<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
     let (send, mut receive) = sync_channel(1);
     let spawned = thread::Builder::new().name("millstream".to_owned()).spawn(move || drop(send.send(work())));
     spawned.map_err(|error| PyRuntimeError::new_err(format!("no thread to compute in: {error}")))?;
     loop {
         let received;
-        // The receiver is handed in and out: it can be sent to the code that runs without the GIL, but not shared with
-        // it.
+        // The receiver is moved in and out, because it can be sent to the code that runs without the GIL, but not
+        // shared with it.
         (receive, received) = py.detach(move || {
             let received = receive.recv_timeout(PATIENCE);
             (receive, received)
@@ -39,16 +39,16 @@ pub(crate) fn compute<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> 
     }
 }
 
-/// Computes as [`compute`] does, and tells the abandoned computation to end, by a flag that it checks.
+/// Like [`compute`], with a flag that tells an abandoned computation to end.
 ///
 /// # Errors
-/// As [`compute`].
+/// Those of [`compute`].
 pub(crate) fn compute_or_stop<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(Arc<AtomicBool>) -> T + Send + 'static,
 ) -> PyResult<T> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    // Relaxed: the flag comes with no data.
+    // Relaxed: the flag publishes no data.
     compute(py, move || work(flag)).inspect_err(|_| stop.store(true, Ordering::Relaxed))
 }

@@ -1,4 +1,4 @@
-//! Deciding a claim about a mean as numbers come in.
+//! Deciding a claim about a mean while numbers come in.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,11 +29,12 @@ use crate::values::{Interval, count, hash, maybe, truth};
 #[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct MeanDriver {
     setup: MeanSetup,
-    // A thread holds the lock for single operations of the driver, in which no Python code runs.
+    // A thread holds the lock only during a single operation of the driver, which runs no Python code.
     driver: Mutex<means::MeanDriver>,
 }
 
-/// The number of values, their sum between 0 and 1, the rest of that sum, and the sum of squares.
+/// The number of values; their sum, scaled to values between 0 and 1; the rounding error of the sum; and the sum of
+/// squares.
 type State = (u64, f64, f64, f64);
 
 /// How many numbers are observed between two checks for an interrupt.
@@ -52,7 +53,7 @@ impl MeanDriver {
         means::MeanDriver::resume(setup, Moments { trials, sum, sum_rest, squares }).map_err(question)
     }
 
-    /// Observes numbers until they decide; returns how many were used.
+    /// Observes numbers until the claim is decided, and returns how many were used.
     fn observe_slice(&self, numbers: &[f64]) -> Result<usize, millstream_csm::Error> {
         let mut driver = self.lock();
         for (used, &value) in numbers.iter().enumerate() {
@@ -89,13 +90,14 @@ impl MeanDriver {
         Ok(Self { setup, driver: Mutex::new(driver) })
     }
 
-    /// Records one number; returns the verdict so far.
+    /// Records a number, and returns the verdict so far.
     fn observe(&self, value: f64) -> PyResult<Option<bool>> {
         self.lock().observe(value).map_err(question)?;
         Ok(self.verdict())
     }
 
-    /// Records numbers until they decide; returns how many were used. The rest stay in an iterator.
+    /// Records numbers until the claim is decided, and returns how many were used. Further numbers remain in an
+    /// iterator.
     fn observe_many(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<usize> {
         let Some(numbers) = array_of_numbers(values)? else {
             let is_wanted = || Ok(self.progress() == Progress::Running);
@@ -117,7 +119,7 @@ impl MeanDriver {
         Ok(used)
     }
 
-    /// Calls `measure()` until its numbers decide, or the limit is reached.
+    /// Calls `measure()` until the claim is decided or the limit is reached.
     ///
     /// `progress(status)` is called after 1, 10, 20, ... 100, 200, ... numbers and at the end.
     #[pyo3(signature = (measure, progress = None))]
@@ -158,7 +160,7 @@ impl MeanDriver {
         self.lock().state().trials
     }
 
-    /// All the evidence, for the argument `state` of a later driver.
+    /// The whole evidence, for the argument `state` of a later driver.
     #[getter]
     fn state(&self) -> State {
         let Moments { trials, sum, sum_rest, squares } = self.lock().state();

@@ -22,11 +22,11 @@ pub(crate) fn log_choose(n: u64, k: u64) -> PyResult<Bounds> {
 
 /// Decides whether the rate of success differs from a threshold.
 ///
-/// Programs may call this after every trial: the probability that any of the answers is wrong is at most
-/// `exp(log_eps)`. `method` is "robbins", "mixture", "balanced", "centred" or "one-sided". With "one-sided" each
-/// direction has an error of `exp(log_eps)`: a rate above or below the threshold is placed on the wrong side with at
-/// most that probability. At the threshold itself, both answers are wrong, and the two errors add up to at most `2 *
-/// exp(log_eps)`.
+/// Programs may call this function after every trial: the probability that any of the answers is wrong is at most
+/// `exp(log_eps)`. `method` is "robbins", "mixture", "balanced", "centred" or "one-sided". With "one-sided", each
+/// direction has an error of `exp(log_eps)`: for a rate above or below the threshold, the probability of the wrong
+/// direction is at most `exp(log_eps)`. At the threshold itself both directions are wrong, and the two errors add up to
+/// at most `2 * exp(log_eps)`.
 #[pyfunction]
 #[pyo3(signature = (trials, successes, threshold, log_eps, method = "robbins"))]
 pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, method: &str) -> PyResult<Stop> {
@@ -53,7 +53,7 @@ pub(crate) fn beta_bound(a: f64, b: f64, eps: f64, side: &str) -> PyResult<BetaB
     Ok(BetaBound { bound: bound.bound, complement: bound.complement })
 }
 
-/// Computes an interval that contains the rate of success, except with probability `error`.
+/// Computes an interval for the rate of success that is wrong with a probability of at most `error`.
 ///
 /// kind="watched" is valid at all times at once, so it may be shown while data come in. kind="fixed" (Clopper and
 /// Pearson) is narrower, but valid only if the number of trials was fixed before the first. kind="credible" contains
@@ -73,16 +73,16 @@ pub(crate) fn interval(trials: u64, successes: u64, error: f64, kind: &str) -> P
     interval.map(Interval::from).map_err(question)
 }
 
-/// Computes the ranks among n sorted values that enclose the quantile q, valid at all n at once except with probability
-/// `error`.
+/// Computes the ranks among n sorted values that enclose the quantile q. They are right at all n at once, except with a
+/// probability of at most `error`.
 #[pyfunction]
 pub(crate) fn quantile_ranks(n: u64, q: f64, error: f64) -> PyResult<Ranks> {
     let ranks = quantile::ranks(n, q, error).map_err(question)?;
     Ok(Ranks { low: ranks.low, high: ranks.high })
 }
 
-/// Computes an interval for the quantile q (0.5 is the median) of the values' distribution, valid except with
-/// probability `error`.
+/// Computes an interval for the quantile q (0.5 is the median) of the values' distribution, which is wrong with a
+/// probability of at most `error`.
 ///
 /// The interval is valid at all numbers of values at once. The values need not be sorted.
 #[pyfunction]

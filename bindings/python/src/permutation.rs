@@ -17,10 +17,10 @@ use crate::long::PATIENCE;
 
 /// Tests whether the difference between two samples is larger than chance explains.
 ///
-/// The function shuffles the values of both samples, divides them again, and watches how often the statistic is as
-/// extreme as before: the p-value. It decides the claim about the p-value, by default that it is less than 1 %, with
-/// its own error. A verdict of True means that the difference is real, which is wrong with probability at most
-/// `at_most + error`.
+/// The function repeatedly divides the values of both samples at random into two new samples of the same sizes. The
+/// p-value is the rate of divisions whose statistic is at least as extreme as that of the given samples. The function
+/// decides a claim about the p-value, by default that it is less than 1 %, with its own error. A verdict of True means
+/// that the difference is real, which is wrong with a probability of at most `at_most + error`.
 ///
 /// `statistic` is "mean" or "median" (that of the first sample minus that of the second, as in scipy's tests), or any
 /// function of two lists that returns a float. `tail` is "both" (or "two-sided"), "greater" (the first has the larger
@@ -86,7 +86,7 @@ pub(crate) fn permutation_test(
     Ok(driver.status().into())
 }
 
-/// Decides by a statistic that is a Python function.
+/// Decides with a statistic that is a Python function.
 fn with_theirs(
     first: &[f64],
     second: &[f64],

@@ -7,7 +7,7 @@ use crate::error::question;
 use crate::long::compute;
 use crate::values::{count, hash};
 
-/// The outcomes of a claim at a known rate of success.
+/// The expected behaviour of a claim at a known rate of success.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Power {
@@ -17,11 +17,11 @@ pub(crate) struct Power {
     fails: f64,
     /// The probability that the claim is undecided at the limit.
     undecided: f64,
-    /// The mean number of trials; undecided runs count as the limit.
+    /// The mean number of trials. Undecided runs count with the limit.
     mean_trials: f64,
-    /// The number of trials that suffices half of the time; None if the claim is undecided that often.
+    /// The number of trials after which half of all runs are decided; None if the limit comes first.
     median_trials: Option<u64>,
-    /// The number of trials that suffices nine times out of ten; None if the claim is undecided too often.
+    /// The number of trials after which 90 % of all runs are decided; None if the limit comes first.
     p90_trials: Option<u64>,
 }
 
@@ -60,8 +60,8 @@ impl Power {
     }
 }
 
-/// Computes how likely a claim is to be decided within `limit` trials when the rate of success is `rate`, by exact
-/// dynamic programming.
+/// Computes the probabilities of the verdicts within `limit` trials if the rate of success is `rate`, by exact dynamic
+/// programming.
 #[pyfunction]
 #[pyo3(signature = (rate, limit, *, at_least = None, at_most = None, between = None, error = 1e-6, method = None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments")]

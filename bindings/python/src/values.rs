@@ -1,7 +1,7 @@
 //! Small result types.
 //!
-//! Each is made from its members, in their order, which is how it is copied and pickled; it is equal to those of its class
-//! with equal members, and hashed as the tuple of them.
+//! The constructor of each type takes its members in order; copies and pickles use it. Two values of a type are equal
+//! if their members are, and a value has the hash of the tuple of its members.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -84,7 +84,7 @@ impl From<millstream_csm::Interval> for Interval {
     }
 }
 
-/// A bound on a quantile of a Beta distribution, and one minus the bound with all its digits.
+/// A bound on a quantile of a Beta distribution, and one minus the bound, to full precision.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct BetaBound {
@@ -112,8 +112,8 @@ impl BetaBound {
     }
 }
 
-/// Whether to stop observing, on which side of the threshold the rate lies, and the logarithm of the evidence's
-/// weight, which is compared with `log_eps`.
+/// Whether to stop, on which side of the threshold the rate is, and the level, which is compared with `log_eps`: minus
+/// the logarithm of the evidence.
 #[pyclass(frozen, get_all, eq, module = "millstream.csm")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stop {
@@ -175,7 +175,7 @@ impl Ranks {
     }
 }
 
-/// The one of these words that `word` equals; `None` for `None`.
+/// Returns the known word that equals `word`; `None` for `None`.
 pub(crate) fn known<const N: usize>(word: Option<&str>, words: [&'static str; N]) -> PyResult<Option<&'static str>> {
     let Some(found) = word else { return Ok(None) };
     let word = words.into_iter().find(|word| *word == found);

@@ -84,7 +84,7 @@ class BetaBound:
 
 @final
 class Stop:
-    """Whether to stop observing, on which side of the threshold the rate lies, and the level of the evidence."""
+    """Whether to stop, on which side of the threshold the rate is, and the level of the evidence."""
 
     def __new__(cls, stop: bool, direction: Literal["above", "below"] | None, level: float) -> Self: ...
     def __getnewargs__(self) -> tuple[bool, Literal["above", "below"] | None, float]: ...
@@ -251,7 +251,7 @@ class MeanDriver:
 
 @final
 class Power:
-    """The outcomes of a claim at a known rate of success."""
+    """The expected behaviour of a claim at a known rate of success."""
 
     def __new__(
         cls,
@@ -336,7 +336,7 @@ def power(
     error: float = 1e-6,
     method: _Method | None = None,
 ) -> Power:
-    """Computes how likely a claim is to be decided within `limit` trials when the rate of success is `rate`."""
+    """Computes the probabilities of the verdicts within `limit` trials if the rate of success is `rate`."""
 
 def compare(first: _Numbers, second: _Numbers, *, error: float = 1e-6, paired: bool = False) -> Comparison:
     """Decides which of two samples of positive numbers is smaller, by their medians."""

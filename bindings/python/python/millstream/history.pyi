@@ -48,7 +48,7 @@ class History:
 
 @final
 class Verdict:
-    """The answer of `check`."""
+    """The result of `check`."""
 
     def __new__(
         cls,

@@ -1,4 +1,4 @@
-//! Histories: from operations, from a text, from a file.
+//! Histories from operations, from a text or from a file.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -87,7 +87,7 @@ impl History {
         Ok(self.history.show(self.row(index)?).to_string())
     }
 
-    /// The history as JSON lines, which `parse` reads.
+    /// The history as JSON lines, which `parse` can read.
     fn to_json(&self) -> PyResult<String> {
         let mut lines = Vec::new();
         write_json(&self.history, &mut lines)?;

@@ -26,7 +26,7 @@ create_exception!(
     "A log that is no history, or a history that the model does not fit: what is wrong, and where."
 );
 
-/// Makes the exception of an error, for `map_err`.
+/// Converts an error to an exception, for `map_err`.
 fn refused(error: impl std::fmt::Display) -> PyErr {
     HistoryError::new_err(error.to_string())
 }

@@ -14,7 +14,7 @@ use crate::arrays::take_each;
 /// The maximum number of names of operations in a history.
 const MAX_NAMES: usize = 60_000;
 
-/// Reads operations; returns the history, and the number of the operation of each of its rows.
+/// Reads operations. Returns the history and, for each of its rows, the number of the operation.
 pub(super) fn read(operations: &Bound<'_, PyAny>) -> PyResult<(History, Vec<u32>)> {
     let mut reader = Reader::default();
     take_each(operations.try_iter()?, || Ok(true), |item| reader.take(&item))?;
@@ -111,7 +111,7 @@ impl Reader {
 
     fn finish(self) -> PyResult<(History, Vec<u32>)> {
         let Self { builder, calls, names } = self;
-        // Rows are in the order of the calls, and equal ones in that of the operations.
+        // Rows are in the order of the calls. Operations with equal times keep their order.
         let mut rows: Vec<u32> = (0..calls.len() as u32).collect();
         rows.sort_by_key(|&operation| calls[operation as usize]);
         let history = builder

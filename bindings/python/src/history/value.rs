@@ -9,7 +9,7 @@ use pyo3::types::{PyInt, PyList, PyString, PyTuple};
 /// The maximum depth of nested lists.
 const MAX_DEPTH: usize = 64;
 
-/// Enters a Python value.
+/// Converts a Python value.
 pub(super) fn value(values: &mut Values, item: &Bound<'_, PyAny>) -> PyResult<Value> {
     enter(values, item, 0)
 }
@@ -18,7 +18,7 @@ fn enter(values: &mut Values, item: &Bound<'_, PyAny>, depth: usize) -> PyResult
     if item.is_none() {
         return Ok(Value::NULL);
     }
-    // numpy's booleans, too.
+    // This also accepts numpy's booleans.
     if let Ok(truth) = item.extract::<bool>() {
         return Ok(truth.into());
     }
@@ -47,7 +47,7 @@ fn enter(values: &mut Values, item: &Bound<'_, PyAny>, depth: usize) -> PyResult
     }
 }
 
-/// Gives a value back to Python; lists become tuples, which have a hash.
+/// Converts a value to Python. Lists become tuples, which have a hash.
 pub(super) fn given<'py>(py: Python<'py>, values: &Values, value: Value) -> PyResult<Bound<'py, PyAny>> {
     match values.get(value) {
         Datum::Null => Ok(py.None().into_bound(py)),

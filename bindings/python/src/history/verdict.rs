@@ -1,4 +1,4 @@
-//! The answer of a check, in Python's terms.
+//! The result of a check, as a Python class.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use pyo3::types::PyTuple;
 
 use crate::values::{hash, known, truth};
 
-/// The answer of `check`. It is true if the operations are linearizable, so that `assert verdict, verdict` suits a
-/// test; its text tells why they are not, and shows the operations.
+/// The result of `check`. It is true if the operations are linearizable. A test can write `assert verdict, verdict`: if
+/// the operations are not linearizable, the text says why, and shows the operations.
 #[pyclass(frozen, eq, module = "millstream.history")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Verdict {
@@ -127,14 +127,15 @@ impl Verdict {
         self.linearizable
     }
 
-    /// If they are linearizable: the numbers of the operations in an order that proves it. Failed operations are left
-    /// out, and so are operations without an end that had no effect.
+    /// If the operations are linearizable, their numbers in an order that proves it. Failed operations are left out,
+    /// and so are operations without an end that had no effect.
     #[getter]
     fn order<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         tuple(py, self.order.as_ref())
     }
 
-    /// If they are not: the numbers of a few operations that have no order, with or without the others.
+    /// If the operations are not linearizable, the numbers of a few operations that no order explains, whatever the
+    /// others did.
     #[getter]
     fn failing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         tuple(py, self.failing.as_ref())
@@ -146,19 +147,19 @@ impl Verdict {
         self.reason.as_deref()
     }
 
-    /// The state from which the failing operations start, if it sums up the operations before them.
+    /// The state from which the failing operations start, if it replaces the operations before them.
     #[getter]
     fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 
-    /// The limit, if one was reached: "memory", "time" or "concurrency" (more than 65 536 operations at once).
+    /// The limit, if a limit was reached: "memory", "time" or "concurrency" (more than 65 536 operations open at once).
     #[getter]
     fn limit(&self) -> Option<&'static str> {
         self.limit
     }
 
-    /// The number of operations that were explained in the best attempt up to the limit.
+    /// The number of operations that the best attempt explained.
     #[getter]
     fn decided(&self) -> usize {
         self.decided

@@ -1,4 +1,4 @@
-//! An object as a scan of the slab finds it.
+//! An object that a scan of the slab has found.
 
 use millstream_slab::{Holder, Object};
 use pyo3::prelude::*;
@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use super::handle::Handle;
 use crate::values::{hash, known};
 
-/// An object of a slab: its handle, its state ("published", "orphan" or "private"), the process that has a private one
-/// (0 for others), and the number of its owner.
+/// An object of a slab: its handle, its state ("published", "orphan" or "private"), the process that has it if it is
+/// private (otherwise 0), and the number of its owner.
 #[pyclass(frozen, get_all, eq, module = "millstream.slab")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {

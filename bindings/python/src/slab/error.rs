@@ -12,7 +12,7 @@ create_exception!(
     "A slab that cannot be opened, is full, or does not have the object: what was expected, and what was found."
 );
 
-/// Makes the exception of an error, for `map_err`.
+/// Converts an error to an exception, for `map_err`.
 pub(super) fn refused(error: Error) -> PyErr {
     let message = error.to_string();
     match error {

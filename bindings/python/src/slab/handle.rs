@@ -5,10 +5,11 @@ use pyo3::prelude::*;
 
 use crate::values::hash;
 
-/// The name of an object, the same in every process: which slab, which object, and which of its lives. `bytes(handle)`
-/// are 16 bytes that `Handle.from_bytes` reads; they may be sent to other processes, and stored in objects.
+/// The name of an object, which is the same in every process. It identifies the slab, the object, and which use of the
+/// object since it was last free. `bytes(handle)` returns 16 bytes, which may be sent to other processes and stored in
+/// objects; `Handle.from_bytes` reads them.
 ///
-/// Every use checks the handle: a handle whose object was freed, or that belongs to another slab, raises SlabError.
+/// Every use checks the handle. If its object was freed, or if it belongs to another slab, SlabError is raised.
 #[pyclass(frozen, eq, from_py_object, module = "millstream.slab")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handle(pub(super) millstream_slab::Handle);

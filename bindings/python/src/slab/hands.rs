@@ -1,8 +1,8 @@
-//! The private objects of a process, and the cache that holds them.
+//! The private objects of a process, and their cache.
 //!
-//! A private object borrows its cache, and Python's objects borrow nothing. So one value owns the cache and all its private
-//! objects, which Python's objects name by numbers, and a view of an object keeps all of them: no address of a
-//! view is ever unmapped, or handed out again, before the view ends.
+//! In Rust, a private object borrows its cache, but Python objects cannot borrow. So a single value owns the cache and
+//! all its private objects, and Python objects refer to the private objects by numbers. A view of an object keeps this
+//! value alive, so the memory of the view is neither unmapped nor reused before the view ends.
 
 use std::collections::HashMap;
 use std::process;
@@ -16,8 +16,9 @@ use pyo3::prelude::*;
 
 use super::error::{SlabError, refused};
 
-/// The cache of a slab in this process, with its private objects. A thread takes the lock for single operations, in
-/// which no Python code runs and the GIL is held: so no thread waits for it, and no fork copies it locked.
+/// The cache of a slab in this process, with its private objects. A thread holds the lock only during a single
+/// operation, with the GIL and without running Python code. So no thread waits for the lock, and no fork copies it
+/// while it is locked.
 pub(super) struct Hands {
     held: Mutex<Option<Held>>,
     /// The number of views of the objects.
@@ -26,13 +27,13 @@ pub(super) struct Hands {
     pid: u32,
 }
 
-/// Private objects by their numbers, and their cache, which they borrow.
+/// Private objects by number, and the cache that they borrow.
 struct Held {
     objects: HashMap<u64, RawPrivate<'static>>,
-    /// The number of the next object. Unlike an address, no number is used twice: an object that was published may be
-    /// claimed again, and then counts as another one.
+    /// The number of the next object. Unlike an address, a number is never reused: if a published object is claimed
+    /// again, it gets a new number.
     next: u64,
-    /// From a box; freed after the objects.
+    /// From a box, which is freed after the objects.
     cache: NonNull<RawCache>,
 }
 
@@ -41,7 +42,7 @@ struct Held {
 unsafe impl Send for Held {}
 
 impl Held {
-    /// The cache, for as long as the objects need it.
+    /// The cache, with a lifetime that is long enough for the objects.
     fn cache(&self) -> &'static RawCache {
         // SAFETY: `drop` frees the cache, after all values with this lifetime, which are the objects: callers get to see
         // both with shorter lifetimes only.
@@ -73,7 +74,7 @@ impl Hands {
         Ok(Arc::new(Self { held: Mutex::new(Some(held)), views: AtomicUsize::new(0), pid: process::id() }))
     }
 
-    /// Whether this process made it, rather than one that forked this one.
+    /// Whether this process created the value, and not a parent that forked.
     pub(super) fn is_ours(&self) -> bool {
         self.pid == process::id()
     }
@@ -82,7 +83,7 @@ impl Hands {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works with the objects and their cache.
+    /// Calls `work` with the objects and their cache.
     fn with<R>(&self, work: impl FnOnce(&mut Held) -> PyResult<R>) -> PyResult<R> {
         if !self.is_ours() {
             let problem = format!("the object belongs to process {}, which has forked this one", self.pid);
@@ -91,7 +92,7 @@ impl Hands {
         work(self.lock().as_mut().ok_or_else(closed)?)
     }
 
-    /// Holds the object that `take` gets from the cache.
+    /// Adds the object that `take` gets from the cache.
     pub(super) fn hold(
         &self,
         take: impl for<'c> FnOnce(&'c RawCache) -> Result<RawPrivate<'c>, Error>,
@@ -106,7 +107,7 @@ impl Hands {
         })
     }
 
-    /// Works with the cache alone.
+    /// Calls `work` with the cache alone.
     pub(super) fn with_cache<R>(&self, work: impl FnOnce(&RawCache) -> Result<R, Error>) -> PyResult<R> {
         self.with(|held| work(held.cache()).map_err(refused))
     }

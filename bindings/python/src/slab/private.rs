@@ -31,7 +31,7 @@ impl Private {
         Self { hands, object, views: AtomicUsize::new(0) }
     }
 
-    /// Refuses to end the object while there are views of it.
+    /// Fails while there are views of the object.
     fn check(&self, what: &str) -> PyResult<()> {
         match self.views.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -44,7 +44,7 @@ impl Private {
 
 #[pymethods]
 impl Private {
-    /// Makes the object public: from now on any process can claim, read and free it by the handle.
+    /// Publishes the object: from now on any process can claim, read and free it by the handle.
     fn publish(&self) -> PyResult<Handle> {
         self.check("publish")?;
         self.hands.publish(self.object.number).map(Handle)

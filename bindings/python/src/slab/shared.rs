@@ -32,7 +32,7 @@ struct Open {
 }
 
 impl Open {
-    /// The cache of this process and its private objects; those of a parent that forked stay the parent's.
+    /// The cache of this process and its private objects. After a fork, the child gets a cache of its own.
     fn hands(&mut self) -> PyResult<Arc<Hands>> {
         if let Some(hands) = self.hands.as_ref().filter(|hands| hands.is_ours()) {
             return Ok(Arc::clone(hands));
@@ -52,7 +52,7 @@ impl Slab {
         compute(py, make)?.map(Self::of).map_err(refused)
     }
 
-    /// The lock is taken for single operations under the GIL, as that of [`Hands`].
+    /// Like the lock of [`Hands`], this lock is held only during single operations, with the GIL.
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.slab.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,13 +174,14 @@ impl Slab {
         self.hands()?.with_cache(|cache| cache.free(handle.0))
     }
 
-    /// All objects that are not free, in order, each in its state at the moment of the visit.
+    /// All objects that are not free, in order. The scan is not atomic: each state is that of the moment at which the
+    /// object was examined.
     fn live(&self) -> PyResult<Vec<Entry>> {
         Ok(self.slab()?.live().map(Entry::from).collect())
     }
 
-    /// Sets the number of this process's user: a worker, a job. This is the owner of all objects that the process
-    /// publishes from now on, and of those that it holds when it dies. The call has no effect on a slab without owners.
+    /// Sets the owner: a number for a worker or a job. It becomes the owner of all objects that the process publishes
+    /// from now on, and of its private objects when it dies. The call has no effect on a slab without owners.
     fn set_owner(&self, owner: u64) -> PyResult<()> {
         self.lock().as_mut().ok_or_else(closed)?.owner = owner;
         self.hands()?.with_cache(|cache| {
@@ -189,7 +190,7 @@ impl Slab {
         })
     }
 
-    /// Recovers the objects of dead processes: their free objects become free for all again, and their private objects
+    /// Recovers the objects of dead processes: their free objects become free for all caches, and their private objects
     /// become orphans. Returns the number of recovered objects.
     fn recover(&self, py: Python<'_>) -> PyResult<u64> {
         let slab = self.slab()?;
@@ -197,13 +198,14 @@ impl Slab {
         Ok(recovered.freed + recovered.orphans)
     }
 
-    /// Checks every invariant; returns the problems, which are exact if no other thread or process uses the slab.
+    /// Checks every invariant, and returns the problems. The result is exact if no other thread or process uses the
+    /// slab.
     fn verify(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let slab = self.slab()?;
         compute(py, move || slab.verify().problems.iter().map(ToString::to_string).collect())
     }
 
-    /// Writes everything to the device: objects published before survive a power failure, too.
+    /// Writes everything to the device, so that objects published before the call survive a power failure, too.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let slab = self.slab()?;
         compute(py, move || slab.sync())?.map_err(refused)
@@ -227,8 +229,8 @@ impl Slab {
         Ok(self.slab()?.tag())
     }
 
-    /// Closes the slab, and frees this process's private objects. BufferError while there are views of them; published
-    /// objects stay. Closing again does nothing.
+    /// Closes the slab, and frees this process's private objects; published objects remain. Raises BufferError if there
+    /// are views of private objects. Closing again does nothing.
     fn close(&self) -> PyResult<()> {
         let mut slab = self.lock();
         if let Some(hands) = slab.as_ref().and_then(|open| open.hands.as_ref()) {
