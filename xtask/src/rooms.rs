@@ -326,7 +326,7 @@ fn expand<'a>(mut text: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<S
             break;
         }
     }
-    // `self` in a list stands for the prefix.
+    // `self` in a list means the prefix itself.
     let mut path = prefix.clone();
     if depth > 0 && path.last().is_some_and(|last| last == "self") {
         path.pop();

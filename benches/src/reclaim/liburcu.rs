@@ -38,7 +38,7 @@ pub fn section<const LOADS: bool>(threads: usize, n: u64) -> (f64, u64) {
     })
 }
 
-/// A pointer that all threads read through.
+/// A pointer through which all threads read.
 struct Shared(*const *const u64);
 
 // SAFETY: threads only read through the pointer.

@@ -64,7 +64,7 @@ fn by_epoch(threads: usize, n: u64) -> (f64, u64) {
                 // SAFETY: the object came from a box, and the swap has just unlinked it.
                 unsafe { guard.retire(old) };
             }
-            // SAFETY: the last object is still linked, and no other thread has this place.
+            // SAFETY: the last object is still linked, and no other thread has this pointer.
             unsafe { Box::from_raw(place.into_inner())[0] }
         }
     })
@@ -79,7 +79,7 @@ fn by_hazard(threads: usize, n: u64) -> (f64, u64) {
                 // SAFETY: the object came from a box, and the swap has just unlinked it.
                 unsafe { hazard::retire(old) };
             }
-            // SAFETY: the last object is still linked, and no other thread has this place.
+            // SAFETY: the last object is still linked, and no other thread has this pointer.
             unsafe { Box::from_raw(place.into_inner())[0] }
         }
     })
@@ -95,7 +95,7 @@ fn by_crossbeam(threads: usize, n: u64) -> (f64, u64) {
                 // SAFETY: the swap has just unlinked the object.
                 unsafe { guard.defer_destroy(old) };
             }
-            // SAFETY: the last object is still linked, and no other thread has this place.
+            // SAFETY: the last object is still linked, and no other thread has this pointer.
             unsafe { place.into_owned()[0] }
         }
     })
@@ -132,7 +132,7 @@ fn by_seize(threads: usize, n: u64) -> (f64, u64) {
                 // SAFETY: the object came from a box, and the swap has just unlinked it.
                 unsafe { guard.defer_retire(old, seize::reclaim::boxed) };
             }
-            // SAFETY: the last object is still linked, and no other thread has this place.
+            // SAFETY: the last object is still linked, and no other thread has this pointer.
             unsafe { Box::from_raw(place.into_inner())[0] }
         }
     })

@@ -13,12 +13,12 @@ use crate::values::{Interval, count, hash, maybe, truth};
 
 /// Watches outcomes and reports when they decide a claim about the rate of success.
 ///
-/// The claim is one of at_least=P (the rate is more than P), at_most=P (less), both (within), or between=(LOW, HIGH):
-/// above LOW, True is a right answer; below HIGH, False is one; in between, both are, so that the claim is always
-/// decided.
+/// The claim is one of at_least=P (the rate is more than P), at_most=P (less than P), both (within the two), or
+/// between=(LOW, HIGH). For the last, True is right if the rate is above LOW, and False is right if it is below HIGH.
+/// In between, both are right, so this claim is always decided.
 ///
-/// Verdict and interval together are wrong with probability at most `error`, however often and whenever the caller
-/// looks. `trials` and `successes` resume from earlier evidence.
+/// The probability that the verdict or any interval is wrong is at most `error`, whenever and however often the caller
+/// checks. The arguments `trials` and `successes` resume from earlier evidence.
 ///
 /// >>> driver = Driver(at_least=0.9, error=1e-6)
 /// >>> driver.observe_many([True] * 1000) < 300
@@ -26,8 +26,8 @@ use crate::values::{Interval, count, hash, maybe, truth};
 /// >>> driver.verdict
 /// True
 ///
-/// A driver compares, copies and pickles as its claim and its evidence. It changes, so it has no hash. Several threads may
-/// use it at once.
+/// Drivers are equal if their claims and their evidence are, and can be copied and pickled. A driver changes, so it has
+/// no hash. Several threads may use it at once.
 #[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct Driver {
     setup: Setup,

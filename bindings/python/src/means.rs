@@ -24,8 +24,9 @@ use crate::values::{Interval, count, hash, maybe, truth};
 /// >>> driver.verdict
 /// True
 ///
-/// `state` resumes from the `state` of an earlier driver with the same claim and bounds. A driver compares, copies and
-/// pickles as its claim and its evidence. It changes, so it has no hash. Several threads may use it at once.
+/// The argument `state` resumes from the `state` of an earlier driver with the same claim and bounds. Drivers are equal
+/// if their claims and their evidence are, and can be copied and pickled. A driver changes, so it has no hash. Several
+/// threads may use it at once.
 #[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct MeanDriver {
     setup: MeanSetup,

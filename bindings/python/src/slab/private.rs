@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use super::handle::Handle;
 use super::hands::{Hands, Object};
 
-/// An object that only this process reaches, until it is published. `memoryview(private)` and `numpy.frombuffer(private,
-/// dtype)` show its bytes and change them, without a copy.
+/// An object that only this process can access, until it is published. `memoryview(private)` and
+/// `numpy.frombuffer(private, dtype)` show its bytes and change them, without a copy.
 ///
 /// While there are views of it, `publish` and `free` raise BufferError. If the Python object is deleted before it is
 /// published, the slab's object is freed. If the process dies, it becomes an orphan, with its contents. In a forked

@@ -14,7 +14,7 @@ use super::hands::{Hands, closed};
 use super::private::Private;
 use crate::long::compute;
 
-/// Objects of one size in a file, which many processes share. All threads may use it at once, and so may a forked child.
+/// Objects of one size in a file that many processes share. All threads may use it at once, and so may a forked child.
 ///
 /// The file must not be truncated while it is open, and its file system must have room: a process that finds no room is
 /// killed by SIGBUS. reserve=True reserves the room when the slab is made. Processes of one machine and PID namespace

@@ -20,7 +20,7 @@ struct Frame<const N: usize> {
     /// All candidates of lower numbers were tried. The candidates are numbered by the ranks of open operations, then by
     /// the kinds of pending ones.
     next: u32,
-    /// The number of choices tried of the candidate `next`.
+    /// The number of tried choices of the candidate `next`.
     choice: u32,
     /// The earliest moment by which all values brought so far can have come out: see [`Foresight::bring`].
     latest: u64,

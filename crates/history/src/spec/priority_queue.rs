@@ -45,7 +45,7 @@ impl Spec for PriorityQueue {
         }
     }
 
-    /// The operations on a priority. Without them, the others are still in a legal order.
+    /// The operations on a priority. If all of them are removed, the remaining operations are still legal.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             Op::INSERT => Some(call.input),

@@ -109,7 +109,7 @@ impl Spec for Queue {
         }
     }
 
-    /// The operations on a value. Without them, the others are still in a legal order.
+    /// The operations on a value. If all of them are removed, the remaining operations are still legal.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             Op::ENQUEUE => Some(call.input),

@@ -123,8 +123,8 @@ impl Container {
         // Equal values come out in the order in which they went in, so this one is number `count` (from 0) to come out.
         let out_by = moments.take_returns.get(count).copied().unwrap_or(PENDING);
         let out_from = moments.take_calls.get(count).copied().unwrap_or(PENDING);
-        // In a queue the earlier values come out first. If one of them cannot have come out when this one must, the
-        // order is impossible.
+        // In a queue the earlier values come out first. If an earlier value cannot have come out by the time at which
+        // this value must, the order is impossible.
         (out_by >= latest).then(|| latest.max(out_from))
     }
 

@@ -33,7 +33,7 @@ impl Foresight {
         }
     }
 
-    /// Whether the search may turn back before the first event that has no explanation.
+    /// Whether the search may turn back before the first event that no order explains.
     pub(super) fn turns_back(&self) -> bool {
         match self {
             Foresight::Container(container) => container.turns_back(),
