@@ -97,7 +97,7 @@ fn vocabulary(seed: u64) -> Vec<String> {
 
 /// Writes the file's text: lines of a few patterns, filled mostly with the file's own small vocabulary.
 fn render(text: Text, vocabulary: &[String]) -> Vec<u8> {
-    /// `$` stands for a word, `@` for a number.
+    /// `$` is replaced by a word, and `@` by a number.
     const PATTERNS: [&str; 12] = [
         "pub fn $_$(&self, $: &$, $: usize) -> Result<$, Error> {\n",
         "    let $ = self.$_$.get($)?;\n",

@@ -1575,7 +1575,7 @@ int32_t millstream_slab_private_publish(struct millstream_slab_private *object,
  * Frees a private object. A struct without bytes is left unchanged.
  *
  * # Safety
- * `object` is NULL, or its `bytes` are, or it came from millstream_slab_private_new or millstream_slab_private_claim.
+ * `object` is NULL, or has no bytes, or came from millstream_slab_private_new or millstream_slab_private_claim.
  */
 void millstream_slab_private_free(struct millstream_slab_private *object);
 

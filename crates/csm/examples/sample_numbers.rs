@@ -1,6 +1,6 @@
-//! The mean number of trials that each method takes until it decides, and of a beta-binomial mixture tuned to the true
-//! rate. Also the probability that the method stops if the rate equals the threshold, relative to its error. All
-//! numbers are computed exactly.
+//! Prints the mean number of trials that each method needs for a decision, and that of a beta-binomial mixture tuned to
+//! the true rate. For each method, it also prints the probability of a stop if the rate equals the threshold, relative
+//! to the error. All numbers are computed exactly.
 //!
 //! `cargo run --release -p millstream-csm --example sample_numbers`
 

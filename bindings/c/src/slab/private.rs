@@ -127,7 +127,7 @@ pub unsafe extern "C" fn millstream_slab_private_publish(
 /// Frees a private object. A struct without bytes is left unchanged.
 ///
 /// # Safety
-/// `object` is NULL, or its `bytes` are, or it came from millstream_slab_private_new or millstream_slab_private_claim.
+/// `object` is NULL, or has no bytes, or came from millstream_slab_private_new or millstream_slab_private_claim.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_slab_private_free(object: *mut millstream_slab_private) {
     // SAFETY: the caller guarantees that `object` is NULL, empty or holds an object that was not taken through a

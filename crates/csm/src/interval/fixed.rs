@@ -31,8 +31,8 @@ pub fn fixed(trials: u64, successes: u64, error: f64) -> Result<Interval, Error>
 /// The middle `1 - error` of the posterior under a uniform prior: a Beta(s + 1, n - s + 1) distribution, with `error /
 /// 2` left out at each end.
 ///
-/// The interval misses a rate that was drawn from a uniform distribution with a probability of `error`. For some fixed
-/// rates, however, the probability is above `error`, unlike with [`fixed`].
+/// If the rate was drawn from a uniform distribution, the interval misses the rate with a probability of `error`. For
+/// some fixed rates, however, this probability is above `error`, unlike with [`fixed`].
 ///
 /// # Errors
 /// Those of [`fixed`].

@@ -14,9 +14,9 @@ const DIGITS: f64 = 2.273_736_754_432_320_6e-13;
 /// The logarithms of both tails, and their slopes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tails {
-    /// `ln I_x(a, b)`: the probability of a value below `x`.
+    /// `ln I_x(a, b)`: the logarithm of the probability of a value below `x`.
     pub(crate) lower: Ball,
-    /// `ln(1 - I_x(a, b))`: the probability of a value above.
+    /// `ln(1 - I_x(a, b))`: the logarithm of the probability of a value above `x`.
     pub(crate) upper: Ball,
     /// `ln(x (1-x) f(x))` with the density `f`: the slope of `I_x` in `ln(x / (1-x))`.
     pub(crate) density: Ball,

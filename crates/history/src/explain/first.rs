@@ -6,7 +6,7 @@
 //!
 //! So the search narrows an interval between two times: the history before the first is legal, and by the second it
 //! fails. The procedure decides prefixes that end in between, until the interval contains no return. For a container, a
-//! few operations usually suggest the right time, and one decision of the prefix right before it confirms it.
+//! few operations usually suggest the right time, and the decision of a single prefix confirms it.
 
 use std::ops::Range;
 

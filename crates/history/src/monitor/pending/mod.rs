@@ -123,7 +123,7 @@ impl Pending<'_> {
         Life::new(life.insert, Span { call: self.calls[removal], ret: self.end })
     }
 
-    /// The choice of the hints: values that stay, each for one removal.
+    /// The choice that the hints suggest: each hinted value that stays goes to a single removal.
     fn hinted(&self, lives: &[Life]) -> Vec<Option<u32>> {
         let mut taken = vec![None; self.calls.len()];
         for (removal, &hint) in self.hints.iter().enumerate() {

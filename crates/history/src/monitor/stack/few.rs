@@ -6,7 +6,7 @@ use super::super::life::{Life, Step};
 /// The maximum number of places decomposed by this method; small in tests, whose histories are short.
 pub(super) const SMALL: usize = if cfg!(test) { 3 } else { 32 };
 
-/// The next result, in order.
+/// A result of the decomposition. Results are reported in order.
 pub(super) enum Found<'p> {
     Step(Step),
     /// Places of a stuck piece: no value can lie at the bottom, although some value is present at every moment.
