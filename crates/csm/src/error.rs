@@ -50,7 +50,7 @@ pub enum Error {
         /// The maximum.
         most: u64,
     },
-    /// A pair of numbers is in the wrong order, or nothing lies between them.
+    /// A pair of numbers is in the wrong order, or the two numbers are equal.
     #[error("{what} must be in order, the first below the second, but they are {low} and {high}; exchange them")]
     NotInOrder {
         /// The name of the numbers.

@@ -31,7 +31,7 @@ pub struct Ranks {
     pub high: u64,
 }
 
-/// The ranks between which the `q`-quantile lies after `n` values, right at all `n` at once with a probability of at
+/// The ranks that enclose the `q`-quantile after `n` values. They are right at all `n` at once with a probability of at
 /// least `1 - error`.
 ///
 /// # Errors
@@ -50,9 +50,9 @@ pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     Ok(Ranks { low: too_few, high: too_many.max(1) })
 }
 
-/// The two values between which the `q`-quantile of their distribution lies; an end without a known bound is infinite.
-/// The interval is right at all numbers of values at once with a probability of at least `1 - error`, if the values are
-/// independent and identically distributed.
+/// The interval between two values that contains the `q`-quantile of their distribution. An end without a bound is
+/// infinite. The interval is right at all numbers of values at once with a probability of at least `1 - error`, if the
+/// values are independent and identically distributed.
 ///
 /// # Errors
 /// The errors of [`ranks`]; a value that is not a number; values that are not sorted.

@@ -40,7 +40,7 @@ pub enum Contradiction {
         /// The time of that call.
         call: u64,
     },
-    /// A time equals the value that stands for "never".
+    /// A time equals the value that represents "never".
     #[error("the time {PENDING} stands for \"never\"")]
     TimeTooLarge {
         /// The number of the operation.

@@ -31,17 +31,16 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
     HistoryError::new_err(error.to_string())
 }
 
-/// Decides whether operations are linearizable: whether each can have taken effect at one moment between its start and
-/// its end, so that in the order of these moments all results are those of the model.
+/// Decides whether operations are linearizable: whether the model permits an order in which each operation takes effect
+/// at one moment between its start and its end.
 ///
 /// `operations` is a `History`, or an iterable of `Op`s (or tuples of their members). `model` is a name in MODELS,
 /// followed by a colon and a capacity or an initial value, if the model has one: "queue", "queue:8", "register:0",
 /// "key-value".
 ///
-/// Histories of distinct values take near-linear time for most models. All others are searched, in exponential time in
-/// the worst case, until `seconds` have passed (None: no limit) or `memory_bytes` are used; the verdict then is
-/// unknown. explain=False leaves out the search for the shortest failing part. Other threads run meanwhile, and Ctrl-C
-/// ends the check.
+/// For most models, histories of distinct values take near-linear time. All others are searched, in exponential time in
+/// the worst case. If `seconds` have passed (None: no limit) or `memory_bytes` are used, the verdict is unknown.
+/// explain=False omits the search for a small failing part. Other threads run during the check, and Ctrl-C ends it.
 ///
 /// >>> verdict = check([(0, "write", 1, None, 0, 10), (1, "read", None, 0, 12, 15)], "register:0")
 /// >>> verdict.linearizable, verdict.failing

@@ -32,7 +32,7 @@ struct Open {
 }
 
 impl Open {
-    /// The cache of this process and its private objects. After a fork, the child gets a cache of its own.
+    /// The cache of this process and its private objects. After a fork, the child gets a new cache.
     fn hands(&mut self) -> PyResult<Arc<Hands>> {
         if let Some(hands) = self.hands.as_ref().filter(|hands| hands.is_ours()) {
             return Ok(Arc::clone(hands));
@@ -162,8 +162,8 @@ impl Slab {
         Ok(Private::new(hands, object))
     }
 
-    /// Copies a published object, or an orphan. The bytes can be a mixture if the object is claimed, changed and published
-    /// again meanwhile; `claim` excludes that.
+    /// Copies a published object, or an orphan. If the object is claimed, changed and published during the copy, the
+    /// bytes may be a mixture of old and new ones; `claim` excludes that.
     fn read<'py>(&self, py: Python<'py>, handle: Handle) -> PyResult<Bound<'py, PyBytes>> {
         let slab = self.slab()?;
         PyBytes::new_with(py, slab.object_bytes() as usize, |bytes| slab.read(handle.0, bytes).map_err(refused))

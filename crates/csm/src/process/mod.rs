@@ -62,7 +62,7 @@ pub use self::{
     test::{Decision, Direction, Test},
 };
 
-/// Evidence that a success rate lies to one side of a threshold, as a function of the counts so far.
+/// Evidence that a success rate is on one side of a threshold, as a function of the counts so far.
 ///
 /// Every implementation must ensure that
 /// 1. `exp(-level)` is at most the value of a non-negative martingale that starts at one, when the trials are

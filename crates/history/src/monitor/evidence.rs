@@ -80,7 +80,7 @@ fn without_middle(operations: &[Operation], spans: &Spans, positions: &[u32], fa
     shorter
 }
 
-/// The operations at these positions, their spans and the number of their elements, as a history of their own.
+/// The operations at these positions as a separate history, with their spans and the number of their elements.
 fn alone(operations: &[Operation], spans: &Spans, positions: &[u32]) -> (Vec<Operation>, Spans, u32) {
     let all: Vec<Span> = positions.iter().map(|&p| spans.spans[p as usize]).collect();
     let mut ranks: Vec<u32> = all.iter().flat_map(|span| [span.call, span.ret]).filter(|&r| r < spans.end).collect();

@@ -177,7 +177,7 @@ pub(crate) fn plant(history: &History, violation: &Violation, place: u64) -> His
     read(text.as_bytes(), Format::Json, None).expect("the times are consistent")
 }
 
-/// The rows as a history of their own.
+/// The rows as a separate history.
 pub(crate) fn part(history: &History, rows: &[u32]) -> History {
     let mut lines = Vec::new();
     write_json(history, &mut lines).expect("memory takes everything");
