@@ -13,7 +13,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=CPATH");
     println!("cargo:rustc-check-cfg=cfg(liburcu)");
     let mut loops = cc::Build::new();
-    // A missing header only means that this peer is missing: the build goes on, and the report says so.
+    // Without the header, only this peer is missing: the build continues, and the report mentions it.
     if loops.file(SOURCE).opt_level(3).cargo_warnings(false).try_compile("liburcu_loops").is_ok() {
         println!("cargo:rustc-link-lib=urcu-memb");
         println!("cargo:rustc-cfg=liburcu");

@@ -101,7 +101,7 @@ func together(count int) {
 	all.Wait()
 }
 
-// Resident memory and page tables, in bytes.
+// memory returns the resident memory and the page tables, in bytes.
 func memory() float64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	var kib float64

@@ -30,7 +30,7 @@ def package():
 
 
 def build(tests):
-    """Builds the test programs; returns their paths by suite."""
+    """Builds the test programs, and returns their paths by suite."""
     shutil.rmtree(COPY / "tests", ignore_errors=True)
     shutil.copytree(HERE / "src", COPY / "src", dirs_exist_ok=True)
     manifest = (HERE / "Cargo.toml").read_text().replace("../../crates", str(ROOT / "crates"))
@@ -50,7 +50,7 @@ def names(program):
 
 
 def why(program, name):
-    """Returns None if the test passes, otherwise the first line of its complaint."""
+    """Returns None if the test passes, otherwise the first line of its error message."""
     try:
         ran = subprocess.run([program, "--exact", name, "--test-threads=1"], capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired as late:

@@ -1,4 +1,4 @@
-"""Makes known mistakes, one at a time, and reports the test that finds each.
+"""Plants known mistakes, one at a time, and reports the test that finds each.
 
 The mistakes go into a copy of the crates, never into the tree. A mutant that survives is a hole in the tests.
 
@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PARTS = sorted(path.stem for path in HERE.glob("*.py") if path.stem != "__main__")
-# A test that runs longer counts as a failed one: it has not passed.
+# The maximum time of a test, in seconds. A test that takes longer has failed.
 LIMIT_S = 600
 
 
@@ -54,7 +54,7 @@ def finder(part, scratch, likely):
     """Returns the first test that fails, trying the likely ones first, or `None` if all pass."""
     folder = scratch / part.FOLDER
     for arguments, flags in part.RUNS:
-        # A model goes as deep as in a soak.
+        # Models run at the depth of the soak.
         env = os.environ | ({"MILLSTREAM_STRESS": "2"} if "loom" in flags else {})
         programs = executables(part.PACKAGE, arguments, flags, scratch)
         todo = [(program, name) for program in programs for name in tests(program, folder)]
@@ -90,7 +90,7 @@ def main():
             file.write_text(text)
             survivors += found is None
             print(f"{number:2} {'found' if found else 'SURVIVED':8} {what}: {found or 'no test fails'}", flush=True)
-            # A test that found one mistake often finds the next one.
+            # Try this test first for the next mistake, too: it often finds several.
             likely = [found.split(" ")[0], *likely] if found else likely
     sys.exit(1 if survivors else 0)
 

@@ -16,7 +16,7 @@ static void check(int32_t status) {
     }
 }
 
-/* Throws balls at 100 bins that hold 600 each; returns the share of all places in use when the first bin is full. */
+/* Throws balls into 100 bins of capacity 600, and returns how full all bins together are when the first bin is full. */
 static double fill(void) {
     static uint64_t state = 1;
     int bins[100] = {0};

@@ -1,4 +1,4 @@
-/* Decides about latencies that exist already, passed as an array. C99 and C++.
+/* Decides claims about latencies that were already measured, in an array. C99 and C++.
  *
  *   cc latencies.c $(pkg-config --static --cflags --libs millstream) -static -o latencies && ./latencies
  */

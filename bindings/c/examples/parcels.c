@@ -1,4 +1,4 @@
-/* One thread allocates and fills objects, another one reads and frees them: only the parcel goes to and fro.
+/* One thread allocates and fills objects, and another reads and frees them: only the parcel goes back and forth.
  * C99 and C++.
  *
  *   cc parcels.c $(pkg-config --static --cflags --libs millstream) -static -o parcels && ./parcels
@@ -26,7 +26,7 @@ static void check(int32_t status) {
     }
 }
 
-/* Takes one object out of the parcel, and frees all others in it. */
+/* Takes an object out of the parcel, and frees all others. */
 static void *consume(void *argument) {
     struct work *work = (struct work *)argument;
     millstream_slab_cache *cache;
@@ -60,7 +60,7 @@ int main(void) {
             *(uint64_t *)bytes = round;
         }
         pthread_t thread;
-        /* The start and the join of the thread pass the parcel on. */
+        /* Starting and joining the thread pass the parcel on. */
         if (pthread_create(&thread, NULL, consume, &work) != 0 || pthread_join(thread, NULL) != 0) {
             return 1;
         }

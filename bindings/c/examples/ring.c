@@ -1,4 +1,4 @@
-/* Two processes share a ring: the child measures, the parent adds up. C99 and C++.
+/* Two processes share a ring: the child sends readings, and the parent adds them up. C99 and C++.
  *
  *   cc ring.c $(pkg-config --static --cflags --libs millstream) -static -o ring && ./ring /dev/shm/readings
  */
@@ -19,10 +19,10 @@ struct reading {
 
 enum { SENSORS = 4, ROUNDS = 10000 };
 
-/* The sensor of the last event: a ring knows no end of its own. */
+/* The sensor number that marks the last event, because a ring has no end marker. */
 #define NO_SENSOR UINT32_MAX
 
-/* A negative timeout waits as long as necessary. */
+/* A negative timeout waits without limit. */
 #define FOREVER (-1)
 
 static void check(int32_t status) {
@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
                 sum += found[i].millidegrees / 1000.0;
             }
         }
-        /* A process that is killed before this call sees the events again. */
+        /* If this process is killed before this call, its successor sees the events again. */
         check(millstream_ring_consume(consumer, count));
     }
     millstream_ring_consumer_free(consumer);

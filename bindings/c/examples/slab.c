@@ -17,10 +17,10 @@ struct session {
     uint64_t visits;
 };
 
-/* Tells these objects from those of other programs; change it whenever the struct changes. */
+/* Distinguishes this program's slabs from those of other programs. Change it whenever the struct changes. */
 static const uint64_t session_tag = 0x53455353494f4e01;
 
-/* How often to retry an open while another process is opening the file. Each try takes ten seconds. */
+/* How often to try again while another process is opening the file. Each attempt takes up to ten seconds. */
 enum { OPENINGS = 6 };
 
 static void check(int32_t status) {
@@ -56,7 +56,7 @@ static millstream_slab *create_or_open(const char *path) {
     return slab;
 }
 
-/* Publishes a session, and is killed at the beginning of another. */
+/* Publishes a session, and is killed before it publishes another. */
 static void work(const millstream_slab *slab) {
     millstream_slab_cache *cache;
     millstream_slab_private object;

@@ -32,7 +32,7 @@ from ._native import History, HistoryError, Verdict, check, models
 __all__ = ["History", "HistoryError", "MODELS", "Op", "Verdict", "check", "operations"]
 
 MODELS: dict[str, tuple[str, ...]] = models()
-"""The objects that `check` knows, and the names of their operations."""
+"""The models of `check`, and the names of their operations."""
 
 
 class Op(NamedTuple):
@@ -43,19 +43,19 @@ class Op(NamedTuple):
     """
 
     process: int
-    """The number of the process or thread. It has one operation at a time."""
+    """The number of the process or thread, which has one operation at a time."""
     call: str
     """The name of the operation, one of those in MODELS."""
     argument: Any
     """The argument; None if there is none."""
     result: Any
-    """What came back; None for nothing, or for the answer of an empty container."""
+    """The result; None if there is none, or if a container was empty."""
     start: int
-    """When it was called."""
+    """The time of the call."""
     end: int | None
-    """When it returned; None if it has not."""
+    """The time of the return; None if the operation has not returned."""
     key: Any = None
-    """The object, in a history of several: each is checked alone."""
+    """The object, in a history of several objects; each object is checked alone."""
     status: str = "ok"
     """"ok"; "fail" if it certainly had no effect; "info" if its outcome is unknown."""
 

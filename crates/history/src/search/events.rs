@@ -62,8 +62,8 @@ impl Events {
             }
             events.called.push(events.places.len() as u32);
             let Place::Slot(slot) = events.places[position as usize] else { unreachable!("it returns") };
-            // The next call reuses the slot, so the number of slots, and with it the size of masks, is the maximum
-            // number of operations open at once.
+            // The next call reuses the slot. So there are only as many slots as operations open at once, which keeps
+            // masks small.
             free.push(slot);
         }
         events.returns = returns;
