@@ -41,8 +41,8 @@ pub enum Tail {
     /// A statistic at most as large as the observed one is extreme.
     Less,
     /// A statistic whose absolute value is at least as large is extreme. This suits statistics that are centred at zero
-    /// under the null hypothesis. (scipy's two-sided p-value is twice the smaller p-value of the other two tails. It
-    /// equals this one if the statistic is as often above zero as below.)
+    /// under the null hypothesis. (scipy's two-sided p-value is twice the smaller p-value of the other two tails. The
+    /// two definitions agree if the statistic is as often above zero as below.)
     #[default]
     Both,
 }
