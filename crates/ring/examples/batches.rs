@@ -29,7 +29,7 @@ fn main() {
                 }
             });
         }
-        // This drops the only sender outside the threads, so that the receiver learns when all senders are gone.
+        // The threads use clones. Without this drop, one sender would remain, and the receiver would wait without end.
         drop(sender);
         let mut batch = Vec::with_capacity(BATCH);
         while gather(&receiver, &mut batch) {
@@ -42,8 +42,8 @@ fn main() {
     println!("{lines} lines in {writes} writes");
 }
 
-/// Waits for a first line, then for more until the batch is full or the first line has waited long enough. `false` when
-/// no more lines can come.
+/// Waits for a first line, then for more until the batch is full or the first line has waited long enough. Returns
+/// `false` when no more lines can come.
 fn gather(receiver: &Receiver<String>, batch: &mut Vec<String>) -> bool {
     if receiver.recv_many(batch, BATCH).is_err() {
         return false;

@@ -1,7 +1,7 @@
-//! A ring between two processes: this program starts itself a second time to measure, and adds up the readings it
-//! receives.
+//! A ring between two processes: this program starts a second copy of itself, which measures, and adds up the readings
+//! that the copy sends.
 //!
-//! The processes share a file in memory; the first passes the file's name to the second.
+//! The two processes share a file in memory. The first passes the file's name to the second.
 
 use std::fs::File;
 use std::process::Command;

@@ -16,7 +16,7 @@ impl Panic {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
             match self.0 {
                 None => self.0 = Some(payload),
-                // The payload is leaked, since its destructor may panic, too.
+                // The payload is leaked, because its destructor may panic, too.
                 Some(_) => mem::forget(payload),
             }
         }
@@ -31,9 +31,9 @@ impl Panic {
         }
     }
 
-    /// Swallows the panic, for a thread that is not at fault.
+    /// Discards the panic, in a thread that did not cause it.
     pub(crate) fn end(self) {
-        // The payload is leaked, since its destructor may panic, too.
+        // The payload is leaked, because its destructor may panic, too.
         mem::forget(self);
     }
 }

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use crate::primitive::{LINE_BYTES, UnsafeCell, prefetch_for_writing};
 
-/// The number of lines that are prefetched together: enough to make the 66 ns of one transfer negligible for each.
+/// The number of cache lines that are prefetched together. One transfer takes 66 ns, and those of 16 lines overlap.
 const LINES_TOGETHER: usize = 16;
 
-/// Cells onto which positions map, lap after lap.
+/// The cells of a ring. Position `p` is in cell `p mod capacity`, in every lap.
 ///
 /// This type does not know which thread may touch which cell: the sequencers decide that.
 #[derive(Debug)]
@@ -59,12 +59,13 @@ impl<E> Slots<E> {
 
     /// Prefetches, for writing, the first of the free cells `from..until`. Returns the end of the prefetched cells.
     ///
-    /// The consumer has read these lines, so they must return to the producer's core before the next lap is written.
-    /// Without prefetching, a producer among many would get them one by one: its next claim is a locked instruction,
-    /// which waits until earlier writes have their line. So every line would cost a full transfer. Requested together,
-    /// the lines arrive together: 4.9 ns per event instead of 7.8. A single producer, whose writes may wait in the
-    /// store buffer, gains as much: 2.1 ns instead of 4.2. The lines of the following portion are requested, too; they
-    /// arrive while the producer writes the first one.
+    /// The consumer has read these lines, so each must return to the producer's core before the producer can write to
+    /// it again. Without a prefetch, a producer in [`Multi`](crate::sequencer::Multi) waits for them one by one: its
+    /// next claim is a locked instruction, which does not begin before all earlier writes have reached their lines.
+    /// Requested together, the lines arrive together, and an event takes 4.9 ns instead of 7.8. A single producer,
+    /// whose writes may wait in the store buffer, takes 2.1 ns instead of 4.2.
+    ///
+    /// This call also requests the lines of the next portion, which arrive while the producer writes the first portion.
     #[inline(always)]
     pub(crate) fn fetch(&self, from: u64, until: u64) -> u64 {
         let end = until.min(from + 2 * Self::TOGETHER);
@@ -74,9 +75,9 @@ impl<E> Slots<E> {
         end
     }
 
-    /// Prefetches the cells that a producer among many will write after the portions that contain its claim of
-    /// `positions`. The free cells end at `until`. Those cells are not prefetched yet, and arrive while the producer
-    /// writes the portions before them. Most claims end in the portion in which they began, and prefetch nothing.
+    /// Prefetches cells that one of many producers will soon write. The producer has claimed `positions`; the cells
+    /// requested here are two portions ahead, and arrive while the producer writes the portions before them. The free
+    /// cells end at `until`. Most claims end in the portion in which they began, and prefetch nothing.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&self, positions: Range<u64>, until: u64, fetched: impl FnOnce(Range<u64>)) {
         let [first, last] = [positions.start, positions.end].map(|position| position / Self::TOGETHER + 2);

@@ -460,7 +460,7 @@ struct Tasks<'a> {
 }
 
 impl<'a> Tasks<'a> {
-    /// Tasks of which the nth sends n when there is room.
+    /// Tasks, one for each sender: task `n` sends the value `n` when there is room.
     fn that_send<C: Sequencer>(senders: &'a mut [Sender<usize, Multi, C>]) -> Self {
         let woken = senders.iter().map(|_| Arc::default()).collect();
         let sends = |(n, sender): (usize, &'a mut Sender<usize, Multi, C>)| {

@@ -92,8 +92,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
             return end - start;
         }
         let capacity = self.slots.capacity();
-        // If there is another gap before `start`, a flag of another lap may pass for one of this lap, and the run may
-        // be too long.
+        // If there is another gap before `start`, a flag of another lap may be mistaken for one of this lap, and the
+        // run may be too long.
         let run = self.consumers.completed(start).max(end) - start;
         // If the next lap has reached these slots meanwhile, its flags cut the run short, so all slots count as freed.
         // A thread that sees such a flag also sees the claim before it.
@@ -128,8 +128,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 
     #[inline(always)]
     pub(super) fn has_receivers(&self) -> bool {
-        // Relaxed: if this check misses that the last receiver leaves, the sender discards its value later, see
-        // `discard`.
+        // Relaxed: a sender that misses the departure of the last receiver discards its value later, see `discard`.
         if self.ends.receivers.load(Ordering::Relaxed) != 0 {
             return true;
         }
@@ -157,8 +156,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         // `close`, after which no position is claimed.
         let senders = self.ends.senders.load(Ordering::Acquire);
         if senders & CLOSED == 0 {
-            // This does not read the producers' cursor: a waiter would take the cursor's line from the sender for which
-            // it waits.
+            // This does not read the producers' cursor, because a waiting receiver would then take the cursor's cache
+            // line away from the sender.
             return senders != 0;
         }
         // While a claimed slot is unfinished, receivers keep waiting; its sender will notify them.
@@ -179,8 +178,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     ///
     /// The loads are relaxed, but they come after the light fence that follows the completion. Either they see that the
     /// channel is closed or has no receivers, or the thread that ended the channel sees the completion after its heavy
-    /// fence. The wake-up cannot replace these fences: a receiver that has seen the end and sleeps again executes no
-    /// further fence, and incrementing the event count shows this thread nothing of what the sleepers saw.
+    /// fence. The increment of the event count cannot replace these fences: it does not show this thread what the
+    /// sleepers have seen, and a receiver that has seen the end and sleeps again executes no further fence.
     #[cold]
     #[inline(never)]
     fn wake(&self, events: usize) {
@@ -202,7 +201,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 
     /// Whether no more values will be sent: all senders are gone, or the channel is closed.
     pub(super) fn is_sent(&self) -> bool {
-        // Acquire, for the reason given in `has_senders`.
+        // Acquire, as in `has_senders`.
         matches!(self.ends.senders.load(Ordering::Acquire), 0 | CLOSED..)
     }
 

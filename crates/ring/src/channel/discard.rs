@@ -2,15 +2,14 @@
 //!
 //! The last receiver drops the values in the channel. A sender may be in the middle of `send` at that time, so the
 //! receiver leaves a waiter registered with the arrivals' notifier. A sender that completes a slot then sees a waiter,
-//! finds that there is no receiver, and drops the values itself. A `send` outside this race pays nothing for it. The
-//! sender's light fence, between its completion and its check of the notifier, pairs with the heavy fence between the
-//! registration and the receiver's last check. As with a receiver that falls asleep, at least one of the two sees the
-//! other.
+//! finds that there is no receiver, and drops the values itself. All other sends pay nothing for this. The sender's
+//! light fence, between its completion and its check of the notifier, pairs with the heavy fence between the
+//! registration and the receiver's last check. So the sender sees the waiter, or the receiver sees the completed slot.
 //!
 //! Several threads may want to drop values at once, and a destructor may use the channel that its value was in: it may
-//! drop the last sender, or send. So no lock is held while it runs. The first thread acts as the only receiver. Threads
-//! that come meanwhile increment a number and leave; the first thread repeats its work until the number no longer
-//! changes.
+//! drop the last sender, or send. So no lock is held while it runs. The first thread acts as the only receiver. A
+//! thread that comes meanwhile only adds 1 to a number of requests and returns. The first thread repeats its work until
+//! that number no longer changes.
 
 use std::mem;
 
@@ -51,11 +50,11 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         if P::MANY { self.producers.claimed() != self.consumers.claimed() } else { self.senders() != 0 }
     }
 
-    /// Drops the values sent so far, up to the first unfinished slot, whose sender will call this, too. There are no
-    /// receivers.
+    /// Drops the values sent so far, up to the first unfinished slot. The sender of that slot will call this, too.
+    /// There are no receivers.
     pub(super) fn discard(&self, panic: &mut Panic) {
-        // Acquire and release: each discarding thread sees the work of the one before, and a thread that only requests
-        // makes its completion visible to the discarding thread.
+        // Acquire and release: each discarding thread sees the work of its predecessor, and also the completions of all
+        // threads that only added a request.
         if self.discarding.requests.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }

@@ -42,12 +42,12 @@ macro_rules! end {
         }
 
         impl<T, C: Sequencer> $end<T, Multi, C> {
-            /// Closes the channel to new values: senders get their values back, even those that are waiting. Values in
-            /// the channel are still received; after them, receivers learn that the channel is disconnected.
+            /// Closes the channel to new values: senders, even waiting ones, get their values back. Receivers still get
+            /// the values in the channel, and then learn that the channel is disconnected.
             ///
-            /// Closing is exact: if a `send` that began before returns success, its value is received, and no later
-            /// `send` succeeds. Cost: two atomic operations, a heavy fence and a wake-up of all waiters. Channels with
-            /// a sole sender have no `close`; the [module](super) says why.
+            /// Closing is exact: if a `send` that began earlier succeeds, its value is received, and no `send` that
+            /// begins later succeeds. Cost: two atomic operations, a heavy fence and a wake-up of all waiters. Channels
+            /// with a sole sender have no `close`; the [module](super) says why.
             ///
             /// ```
             /// use millstream_ring::channel::{self, Disconnected};

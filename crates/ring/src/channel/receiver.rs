@@ -70,7 +70,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// # Errors
     /// If no value arrived in time, or none can arrive any more.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        // A deadline beyond the clock's range counts as none.
+        // A deadline beyond the clock's range means no deadline.
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
@@ -207,7 +207,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Like [`now`](Self::now), for a receiver that would otherwise wait: it may let values gather first.
+    /// Like [`now`](Self::now), for a receiver that would otherwise wait: it may first pause until several values are
+    /// there.
     #[inline(always)]
     fn when_gathered(&self) -> impl Fn(u64) -> u64 + Copy + '_ {
         |from| self.core.gathered_from(from)
@@ -250,7 +251,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             if into.capacity() == before
                 && let there @ 1.. = core.consumers.available(&self.hand, frontier) as usize
             {
-                // Room for one more value saves a second check: a vector that is not full afterwards was long enough.
+                // With room for one more value, a vector that is not full afterwards was long enough, and no second
+                // check is needed.
                 into.reserve(most.min(there + 1));
             }
             let most = (into.capacity() - before).min(most) as u64;

@@ -19,10 +19,10 @@ const CHECKS: u32 = 16;
 
 /// A set of operations, each on one end of a channel, that waits until one of them is ready.
 ///
-/// An operation is *ready* when it would not wait: a receive when there is a value, a send when there is room, either
-/// one when the other side is gone. The caller then performs the operation with a `try_` method. If other threads share
-/// that end, one of them may be quicker, and the caller waits again. Channels need no preparation, the set may change
-/// between two calls, and an end may be in several sets.
+/// An operation is *ready* when it would not wait: a receive when there is a value, a send when there is room, and both
+/// when the other side is gone. The caller then performs the operation with a `try_` method. If another thread that
+/// shares the end is quicker, the caller waits again. Channels need no preparation, the set may change between two
+/// calls, and an end may be in several sets.
 ///
 /// Of several ready operations, each is picked with equal probability; a set made by [`new_biased`](Self::new_biased)
 /// picks the first. A wait checks and yields for some µs, then sleeps. A check takes a few ns per operation; a sleep
@@ -77,7 +77,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             _ = self.core.wait_for_value_async(&self.hand).await;
-            // The caller may leave the value to another receiver. None was woken for it, so this wakes one.
+            // The caller may not receive the value after all. No other receiver was woken for it, so this wakes one.
             if C::MANY {
                 self.core.arrivals.pass_on();
             }
@@ -93,7 +93,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             self.core.wait_for_room_async(&self.hand).await;
-            // The caller may leave the slot to another sender. None was woken for it, so this wakes one.
+            // The caller may not use the slot after all. No other sender was woken for it, so this wakes one.
             if P::MANY {
                 self.core.free_space.pass_on();
             }
@@ -164,7 +164,7 @@ impl<'a> Select<'a> {
     /// Waits until an operation is ready, for at most `timeout`; see [`ready_deadline`](Self::ready_deadline).
     #[must_use]
     pub fn ready_timeout(&self, timeout: Duration) -> Option<usize> {
-        // A deadline beyond the clock's range counts as none.
+        // A deadline beyond the clock's range means no deadline.
         match Instant::now().checked_add(timeout) {
             Some(deadline) => self.ready_deadline(deadline),
             None => self.wait(None),
@@ -244,7 +244,7 @@ fn random() -> usize {
 mod tests {
     use super::*;
 
-    /// An operation whose every wake-up is for a value that another thread takes first.
+    /// An operation that is woken for values which other threads always receive first.
     struct AlwaysTooLate;
 
     impl Operation for AlwaysTooLate {

@@ -75,7 +75,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     /// # Errors
     /// If the time is up, all receivers are gone, or the channel is closed.
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        // A deadline beyond the clock's range counts as none.
+        // A deadline beyond the clock's range means no deadline.
         self.send_until(value, Instant::now().checked_add(timeout))
     }
 
@@ -90,7 +90,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(())
     }
 
-    /// Sends all values in order, each time as many as there is room for. They leave the vector as they are sent.
+    /// Sends all values in order, each time as many as there is room for. Each value leaves the vector when it is sent.
     ///
     /// Values of other senders may arrive between them. Cost: one claim per run of free positions, and 1 ns per small
     /// value.
@@ -113,7 +113,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     ///
     /// # Errors
     /// If the deadline has passed, all receivers are gone, or the channel is closed. The values not sent stay in the
-    /// vector, and the error holds none.
+    /// vector; the error contains no value.
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -170,8 +170,8 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(sent)
     }
 
-    /// Claims a slot, waiting for room, and fills it later. The slot is claimed until the permit is used or dropped;
-    /// until then receivers wait in front of it.
+    /// Claims a slot, waiting for room. The returned permit fills the slot later. Until the permit is used or dropped,
+    /// receivers get no value that was claimed after it.
     ///
     /// # Errors
     /// If all receivers are gone or the channel is closed.
@@ -193,7 +193,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
         Ok(Permit { position, sender: self })
     }
 
-    /// Claims a slot if there is one now, to be filled later; see [`reserve`](Self::reserve). Never waits.
+    /// Claims a slot if one is free now; see [`reserve`](Self::reserve). Never waits.
     ///
     /// # Errors
     /// If the channel is full or closed, or all receivers are gone.

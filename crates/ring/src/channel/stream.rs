@@ -90,9 +90,9 @@ enum Sending<T, S> {
 macro_rules! into_sink {
     ($P:ty) => {
         impl<T: Send + 'static, C: Sequencer> Sender<T, $P, C> {
-            /// The channel as a [`Sink`]. While the channel is full, the sink holds one more value, and sends it first;
-            /// a wait for room allocates. Closing the sink drops the sender. A closed sink is always ready, and returns
-            /// each value in an error.
+            /// The channel as a [`Sink`]. While the channel is full, the sink stores one more value, and sends that
+            /// value first. A wait for room allocates. Closing the sink drops the sender. A closed sink is always
+            /// ready, and returns each value in an error.
             ///
             /// The error contains the value that the sink could not send.
             #[must_use]

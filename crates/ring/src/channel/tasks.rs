@@ -1,7 +1,7 @@
 //! Sending and receiving as a task.
 //!
-//! Several tasks may share an end that can be cloned. The sole sender or receiver of a channel is lent to one task at a
-//! time, which may move between threads with it. The two cases differ only in how they borrow the end.
+//! Several tasks may share an end that can be cloned. A sole sender or receiver is lent to one task at a time, and may
+//! move between threads together with the task. The two cases differ only in how they borrow the end.
 
 use std::ops::{Deref, Range};
 
@@ -11,8 +11,8 @@ use super::{Disconnected, Receiver, SendError, Sender};
 use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 
 impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
-    /// Waits until there is a value to claim. The borrow of the hand is shared or exclusive, as the future's move to
-    /// another thread requires.
+    /// Waits until there is a value to claim. The caller borrows the hand in the form, shared or exclusive, that lets
+    /// the future move to another thread.
     pub(super) async fn wait_for_value_async(&self, hand: impl Deref<Target = C::Hand>) -> Result<(), Disconnected> {
         let check = move || self.value_or_closed(&hand);
         self.arrivals.notifier.wait_async(|| (), check).await.map_err(|_| Disconnected)
@@ -75,9 +75,9 @@ macro_rules! sending {
             /// Sends a value, waiting for room as a task. The future may be dropped while it waits; then the value was
             /// not sent.
             ///
-            /// About as many waiting tasks are woken as slots become free; in a channel with one receiver, exactly as
-            /// many, in the order in which they began to wait. A task that is woken must be polled or dropped, because
-            /// the others sleep on.
+            /// For each slot that becomes free, about one waiting task is woken. In a channel with one receiver it is
+            /// exactly one, in the order in which the tasks began to wait. A woken task must be polled or dropped,
+            /// because no other task was woken for its slot.
             ///
             /// # Errors
             /// If all receivers are gone or the channel is closed.

@@ -1,5 +1,4 @@
-//! Claiming slots, and waiting for slots and values. The waits are out of line, because a copy in every caller is not
-//! worth its space.
+//! Claiming slots, and waiting for slots and values. The waits are not inlined, which keeps callers small.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -110,8 +109,9 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
             gathered => {
                 self.arrivals.gathered(gathered, self.slots.capacity());
                 if gathered > 1 && C::MANY {
-                    // Each event woke one receiver, but events become visible in order. So an event that was completed
-                    // behind a gap woke a receiver that could not see it; this wakes another one.
+                    // Each event wakes one receiver, but events become visible in order. So an event that was completed
+                    // behind a gap woke a receiver that could not see the event yet. This wakes a receiver in its
+                    // stead.
                     self.notify(1, || ());
                 }
                 Some(Ok(()))

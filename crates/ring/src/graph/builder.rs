@@ -125,9 +125,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// lost, and the remaining members continue. When the last member panics, the pool leaves, like the consumer of
     /// [`handle`](Self::handle).
     ///
-    /// If the pool is the only consumer that the ring has ever had, an event wakes one sleeping member. In a ring with
-    /// other consumers or with a [`WaitSet`](crate::WaitSet), it wakes all of them. If the one woken member is stopped,
-    /// the event waits until that member continues or another one becomes free.
+    /// If the pool is the only consumer that the ring has ever had, an event wakes one sleeping member. If that member
+    /// is stopped, the event waits until the member continues or another member becomes free. In a ring with other
+    /// consumers or with a [`WaitSet`](crate::WaitSet), an event wakes all sleeping members.
     ///
     /// # Panics
     /// If there is no handler, a node belongs to another ring, or the pool does not follow every exclusive consumer.

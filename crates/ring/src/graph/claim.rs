@@ -93,8 +93,8 @@ impl<'c, E, P: Sequencer> Iterator for EventsMut<'c, E, P> {
 
     fn next(&mut self) -> Option<&'c mut E> {
         let position = self.positions.next()?;
-        // SAFETY: the claim is exclusively borrowed. Consumers have handled the last lap, and do not see this one
-        // before it is published. The iterator returns each position once.
+        // SAFETY: the claim is exclusively borrowed. Consumers have handled the event of the last lap, and do not see
+        // the new one before it is published. The iterator returns each position once.
         Some(self.core.slots.at(position).with_mut(|event| unsafe { &mut *event }))
     }
 }

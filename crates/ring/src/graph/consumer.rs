@@ -102,8 +102,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             }
             passing.at = position + 1;
         };
-        // The last event is handled outside the loop: checking for it in every iteration makes the loop take half as
-        // long again.
+        // The last event is handled outside the loop: a check for it in every iteration would slow the loop by half.
         (batch.start..last).for_each(|position| pass(position, false));
         pass(last, true);
         passing.at = batch.end;
@@ -116,7 +115,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         match self.available() {
             0 if core.has_producers() => None,
             0 => {
-                // All events are published now. An event behind a gap that a leaked claim left never becomes visible.
+                // No more events will be published. A leaked claim leaves a gap; events behind it never become visible.
                 let next = self.party.own.claimed();
                 match self.available() {
                     0 if core.producers.completed(next) <= next => Some(Waited::Ended),
@@ -127,8 +126,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
             gathered => {
                 core.arrivals.gathered(gathered, core.slots.capacity());
                 if gathered > 1 && C::MANY {
-                    // Each event woke one member, but events become visible in order. So an event that was completed
-                    // behind a gap woke a member that could not see it; this wakes another one.
+                    // Each event wakes one member, but events become visible in order. So an event that was completed
+                    // behind a gap woke a member that could not see the event yet. This wakes a member in its stead.
                     core.arrivals.pass_on();
                 }
                 Some(Waited::Ready)
@@ -158,8 +157,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     }
 
     /// Handles all events until the end or a panic of `handle`, and returns the panic. The consumer leaves before
-    /// `handle` is dropped: when dropped, the captured values may publish, or wait for a thread that publishes, and
-    /// that thread must not wait for this consumer. Dropping them may also panic.
+    /// `handle` is dropped, because the destructors of the captured values may publish, or wait for a thread that
+    /// publishes; a publishing thread must not wait for this consumer then. A destructor may also panic.
     pub(super) fn run(self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
         let core = Arc::clone(&self.core);
         let mut at = 0;
@@ -194,8 +193,8 @@ impl<E, P: SequencerParts, C: SequencerParts> Drop for Consumer<E, P, C> {
             // The fence of `notify_all` comes first, so tasks and threads that this call misses see that the party has
             // left.
             self.core.free_space.wake_all();
-            // This comes last, because it may wait for a preempted producer. The woken threads need not wait for this
-            // call: they see in the party that it has left.
+            // This comes last, because it may wait for a preempted producer. The threads woken above do not depend on
+            // it: they see that the party has left.
             self.core.leaves.forget_departed();
         }
     }

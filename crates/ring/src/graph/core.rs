@@ -76,15 +76,15 @@ impl<E, P: SequencerParts> Core<E, P> {
     #[cold]
     #[inline(never)]
     fn wake_for_space(&self) {
-        // A task may want many positions, so all tasks are woken to check.
+        // A task may need many positions, so all tasks are woken, and each checks.
         let places = Places { may_have_gaps: false, number: || usize::MAX };
         self.free_space.wake_waiters(places);
     }
 
     /// Called by a consumer that has found no event for some time, because more producers may be needed.
     pub(super) fn starved(&self) {
-        // This uses the position of the slowest consumer: by that of a fast one, slots would look free that a slow one
-        // still uses.
+        // This uses the position of the slowest consumer. With a faster consumer's position, slots that the slowest one
+        // still uses would look free.
         self.free_space.starved(|| self.producers.claimed().saturating_sub(self.leaves.slowest()));
     }
 

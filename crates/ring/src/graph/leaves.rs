@@ -11,13 +11,13 @@ use crate::sequencer::{Progress, Single};
 ///
 /// A producer computes its limit, the position up to which it may claim, under a read lock; a consumer is added under
 /// the write lock. So a limit was computed either before a newcomer was added or with the newcomer among the leaves. In
-/// the first case it is at most a lap beyond the position of the slowest consumer, at which the newcomer starts. A
+/// the first case the limit is at most a lap beyond the position of the slowest consumer, where the newcomer starts. A
 /// producer takes the lock only when it has used up the limit it knows.
 ///
 /// A reader waits neither for other readers nor for a waiting writer. So a producer that is preempted with the lock
 /// delays consumers that join or leave, but no other producer. The standard lock admits no reader behind a waiting
-/// writer, so with it one preempted producer would stop all others. A writer holds the lock for about a microsecond,
-/// and that is the longest wait of a producer.
+/// writer, so one preempted producer would stop all others. A writer holds the lock for about a microsecond; a producer
+/// waits no longer than that.
 #[derive(Debug)]
 pub(super) struct Leaves {
     parties: RwLock<Follows>,

@@ -1,5 +1,5 @@
-//! Models of the floor alone. The lock and the claims around it are left out, because their orderings could hide that
-//! one is missing in the floor.
+//! Models of the floor alone. The lock and the claims around it are left out, because their orderings could make up for
+//! an ordering that the floor lacks.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::party::{Followed, Follows, Party};
 use crate::model::explore;
 use crate::sequencer::{Multi, SequencerParts};
 
-/// One producer has seen the completion of the only event that is ever consumed, and another reads the floor that it
-/// stored. Only parity tells the laps of a pool apart, and the ring has one slot. So if the other producer does not see
-/// the event's flag, it takes the old flag for one of the next lap.
+/// One producer has seen the completion of the only event that is ever consumed, and has stored the floor. Another
+/// producer reads that floor. Only parity tells the laps of a pool apart, and the ring has one slot. So a reader that
+/// does not see the event's flag mistakes the old flag for one of the next lap.
 #[test]
 fn a_producer_that_takes_over_the_floor_has_seen_the_completions_before_it() {
     explore(2, || {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-// The standard type even in a model, because `has_left` orders its readers.
+// This is the standard type even in a model, because the accesses to `has_left` order those to it.
 use std::sync::{Arc, OnceLock};
 
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -125,8 +125,8 @@ impl<E, P: Sequencer> Producer<E, P> {
 
     /// Whether a handler has panicked; in a pool, any member's handler. Wait-free: a load.
     ///
-    /// This becomes true before any event passes without that handler, or, in a pool, without any handler. Only the
-    /// event at which a handler panicked may reach the followers shortly before.
+    /// This becomes true before the followers see any event that no handler of the consumer has handled. The event at
+    /// which the handler panicked is an exception: it may reach the followers shortly before.
     ///
     /// ```
     /// use millstream_ring::graph::Builder;

@@ -90,8 +90,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
 
     /// Forgets consumers that have left, except for their panics.
     ///
-    /// Does not wait. The thread of a consumer that has left may still be dropping its handler's captured values; it is
-    /// kept until the next call.
+    /// Does not wait. The thread of a consumer that has left may still be dropping its handler's captured values; such
+    /// a thread stays in the list until a later call.
     fn forget_departed(&mut self) {
         let left = self.threads.extract_if(.., |(node, thread)| self.plan.has_left(*node) && has_ended(thread));
         self.panics.extend(left.filter_map(|(node, thread)| ended(node, thread)));
@@ -129,7 +129,8 @@ fn has_ended(_thread: &JoinHandle<Outcome>) -> bool {
 
 /// Waits until the thread has ended; returns its handler's panic, if there was one.
 fn ended(node: Node, thread: JoinHandle<Outcome>) -> Option<HandlerPanicked> {
-    // The thread's body catches the handler's panics. Only a panic payload that panics when dropped ends the thread.
+    // The thread's body catches the handler's panics. So the thread panics only if a panic payload panics when it is
+    // dropped.
     let (position, panic) = thread.join().unwrap_or_else(|panic| Some((0, panic)))?;
     Some(HandlerPanicked { node, position, message: message(&*panic) })
 }

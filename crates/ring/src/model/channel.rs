@@ -50,7 +50,7 @@ fn two_producers_lose_and_repeat_nothing() {
     });
 }
 
-/// A sender wakes no consumer while another one polls, so that one must see the event that was left to it.
+/// While a consumer polls, a sender wakes no other consumer. So the polling consumer must see the event.
 #[test]
 fn a_polling_consumer_passes_on_the_event_for_which_no_other_was_woken() {
     explore(depth(1, 2) as usize, || {
@@ -187,7 +187,7 @@ fn the_end_ends_every_receivers_wait() {
     explore(1, || {
         let (sender, receiver) = channel::mpmc(options(1));
         let other = receiver.clone();
-        // The sender outlives the receivers' waits, because its leaving would end them, too.
+        // The sender stays until the receivers' waits have ended, because its departure would also end them.
         let producer = thread::spawn(move || (usize::from(sender.send(Box::new(0)).is_ok()), sender));
         let consumer = thread::spawn(move || drain(&other).len());
         receiver.close();
@@ -212,7 +212,7 @@ fn a_value_sent_before_another_thread_sees_the_end_is_received() {
 
 /// The channel is closed while a task and a thread wait and a slot is claimed. The completion of that slot wakes one of
 /// them, and must also tell the other that no more values will come. Both waiters have executed their heavy fences long
-/// before, and a wake-up shows the sender nothing of what they saw.
+/// before, and the wake-up does not show the sender what they have seen.
 #[test]
 fn the_last_value_ends_the_wait_of_a_receiver_that_knows_of_the_end() {
     explore(1, || {
@@ -233,8 +233,8 @@ fn the_last_value_ends_the_wait_of_a_receiver_that_knows_of_the_end() {
         both(task, async { receiver.close() });
         assert_eq!(received.get() + consumer.join().unwrap(), 1);
         producer.join().unwrap();
-        // The sender outlives the receivers' waits, because its leaving would end them, too.
-        // SAFETY: the pointer comes from the box above, and no other reference to the sender is left.
+        // The sender stays until the receivers' waits have ended, because its departure would also end them. SAFETY:
+        // the pointer comes from the box above, and no other reference to the sender is left.
         drop(unsafe { Box::from_raw(sender) });
     });
 }

@@ -3,15 +3,15 @@
 //! The models explore the production source: sequencers, channels, the notifier and the waiting. The strategy is
 //! `Block`, so that every wait reaches the point where a wake-up could be lost. A lost wake-up is a deadlock, which
 //! loom reports. Every access to a slot goes through loom's cell, so loom reports overlapping claims, and a missing
-//! acquire or release, as data races. No operation orders more than it promises: a light fence orders nothing unless it
-//! pairs with a heavy one, and a wake-up shows its caller nothing of what the sleepers did.
+//! acquire or release, as data races. The models' operations order only what their documentation promises: a light
+//! fence orders only together with a heavy one, and a wake-up does not show its caller what the sleepers did.
 //!
 //! One thing is not explored: which of the *threads* that wait for room a consumer wakes. Their sleeps are bounded and
 //! may end at any time in a model, so the choice affects only performance; tests on the machine cover it. Tasks, whose
 //! sleeps are not bounded, are explored.
 //!
 //! In `cargo xtask test`, the largest models have one event or one preemption less than in `cargo xtask soak models`.
-//! Smaller models reach full rings and waits on both sides with more preemptions.
+//! The smaller models allow more preemptions; they too reach full rings, and waits on both sides.
 //!
 //! # Mutations
 //! `python3 verify/mutants ring` introduces mistakes into this source, one at a time: weaker orderings, missing fences,

@@ -1,7 +1,8 @@
 //! Models of rings in shared memory. Two threads stand for the two processes, and a crash is a side that stops.
 //!
-//! In a model no side makes the check after a second, so a lost wake-up is a deadlock. One crash cannot be modelled:
-//! that in the kernel's part of a wake-up, when the flag is already cleared. The check after a second covers it.
+//! On the machine, a sleeper checks once a second; in a model it does not, so a lost wake-up is a deadlock. One crash
+//! cannot be modelled: a process is killed after it has cleared the flag and before the kernel wakes the sleeper. The
+//! check once a second covers this case.
 
 use loom::thread;
 

@@ -21,12 +21,12 @@
 //!
 //! - In the first disruptor, completions waited for each other by spinning. With more threads than cores, a spinner
 //!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The remedy was a
-//!   list of pending positions, with a state machine *unpublished → pending → published* in which a failed
-//!   compare-and-swap means that another thread publishes. It takes a store and one or more compare-and-swaps on a
-//!   shared cursor for each completion, and one thread may end up publishing for all.
-//! - One flag per position is that state machine with the list as its only state. A flag that is set beyond a gap means
-//!   *pending*; the follower infers *published* from the flags that it reads, so the last transition needs no write.
-//!   LMAX 3 and 4 do the same with a 4-byte lap number per position.
+//!   list of pending positions, each *unpublished*, *pending* or *published*, where a thread whose compare-and-swap
+//!   fails leaves the publication to another thread. Each completion takes a store and one or more compare-and-swaps on
+//!   a shared cursor, and one thread may have to publish for all.
+//! - One flag per position, as here, has the same states without a list. A flag that is set behind a gap means
+//!   *pending*. When the gap closes, followers find all flags set up to this one, which means *published*, so
+//!   publishing takes no further write. LMAX 3 and 4 do the same with a 4-byte lap number per position.
 //! - A sequence word in each slot (Vyukov) costs 8 bytes next to each payload, and a write by the *consumer* to each
 //!   slot. A claim by fetch-and-add (SCQ, LMAX) never retries, but it may claim a position that is not free yet. Its
 //!   thread must then wait for that position, and so must all threads behind it. On two cores with three producers and
@@ -69,7 +69,7 @@ pub(crate) mod sealed {
         /// the result is visible to the caller (acquire).
         fn completed(&self, from: u64) -> u64;
 
-        /// Whether `position` is completed, if all positions before it are. Otherwise like
+        /// Whether `position` is completed. The caller knows that all positions before it are. Otherwise like
         /// [`completed`](Self::completed).
         #[inline(always)]
         fn has_passed(&self, position: u64) -> bool {

@@ -53,7 +53,7 @@ impl Multi {
         unsafe { self.flags.get_unchecked(position as usize & self.mask) }
     }
 
-    /// The lap bit of a completed position: 1 in the first lap, because flags start as 0, then 0 and 1 in turn.
+    /// The lap bit of a completed position: 1 in the first lap, because flags start as 0, then alternately 0 and 1.
     #[inline(always)]
     fn lap(&self, position: u64) -> u8 {
         !(position >> self.capacity_log2) as u8 & LAP
@@ -134,8 +134,8 @@ impl Sequencer for Multi {
         let mut lost = 0;
         loop {
             // Acquire pairs with the release below: this thread sees the flags of the positions before the cursor as
-            // they were when those positions were claimed. A still older flag has the parity of the next lap, and would
-            // make that lap's position look complete.
+            // they were when those positions were claimed. An older value of such a flag has the parity of the next
+            // lap, so the position one lap later would look complete.
             let next = claims.cursor.load(Ordering::Acquire);
             // Acquire pairs with the release below: the thread that found the positions free has seen their
             // completions, and so this thread sees them, too.
@@ -145,7 +145,7 @@ impl Sequencer for Multi {
                     return None;
                 }
                 // Claimed positions were free, so the cursor is a valid start, too. An old hint could be more than a
-                // lap behind, where flags mean nothing.
+                // lap behind, and parity cannot tell laps apart at such a distance.
                 limit = frontier(limit.max(next));
                 if limit < next + least {
                     // If the cursor has moved meanwhile, the frontier may be out of date, so the claim retries.

@@ -20,9 +20,8 @@ pub struct Single {
 /// The participant's private state.
 #[derive(Debug, Clone)]
 pub struct SingleHand {
-    /// The end of the positions that it has completed: a copy of the cursor that avoids the line that others read.
-    /// Loading a value that was just stored takes five times as long as an addition, and each event would wait for that
-    /// load.
+    /// The end of the completed positions: a private copy of the cursor. To load the cursor right after it was stored
+    /// takes five times as long as an addition, and each event would wait for that load.
     next: Cell<u64>,
     /// All positions before this are free.
     limit: Cell<u64>,
@@ -120,7 +119,7 @@ impl Sequencer for Single {
         self.cursor.store(end, Ordering::Release);
     }
 
-    /// Does nothing: there are no claims behind this one, so it counts as never made.
+    /// Does nothing: no claim follows the dropped one, so its positions are claimed again.
     fn skip(&self, _positions: Range<u64>) {}
 
     #[inline(always)]

@@ -25,7 +25,7 @@ impl<T: Plain> Consumer<T> {
     ///
     /// Blocks while another process attaches. An earlier consumer may have been killed [at any
     /// step](super#how-it-behaves) of waking the producer after it made room. If the producer still sleeps, this call
-    /// wakes it, or its own check does within a second.
+    /// wakes it, or the producer wakes at its next check, within a second.
     ///
     /// # Errors
     /// If another consumer is attached, the file holds something else, the ring would exceed the largest possible

@@ -31,17 +31,18 @@
 //! **Crashes.** A process holds its role by a lock on the file, which the kernel releases when the process ends,
 //! however it ends. The next process to attach continues where its predecessor stopped. An event counts as consumed
 //! when its handler has returned; the events of one [`Consumer::handle_many`] count when the handler has returned from
-//! the last. A consumer that crashes before that sees them again, so delivery is at least once. An event that a
-//! producer was writing when it crashed was never published. An event that it had published without waking the consumer
-//! is seen when the next producer attaches, or within a second.
+//! the last. If the consumer crashes before that, the next one sees the same events again, so delivery is at least
+//! once. An event that a producer was writing when it crashed was never published. If the producer crashed after it had
+//! published an event and before it woke the consumer, the consumer sees the event when the next producer attaches, or
+//! within a second.
 //!
 //! **The end** of the stream has to be an event that the program defines, because a producer that is gone may restart
 //! or be replaced. Reserve a value or a field for it. To learn whether the producer is alive, let the producer send an
 //! event at intervals, and wait for it with [`handle_deadline`](Consumer::handle_deadline).
 //!
 //! **Waiting** blocks on an event count in the shared memory. If no process sleeps, there is no wake-up call; a sleeper
-//! also checks once a second on its own. All other operations are wait-free: a process that is stopped at any point
-//! blocks the other only when that one runs out of events or room.
+//! also checks once a second on its own. All other operations are wait-free: wherever a process is stopped, the other
+//! continues until it has no more events, or no more room.
 //!
 //! **Cost.** Publishing and consuming each take a locked addition, some 20 cycles, because light fences do not reach
 //! other processes. A batch takes only one: see [`Producer::send_all`] and [`Consumer::handle_many`].

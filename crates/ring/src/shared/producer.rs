@@ -24,7 +24,7 @@ impl<T: Plain> Producer<T> {
     ///
     /// Blocks while another process attaches. An earlier producer may have been killed [at any
     /// step](super#how-it-behaves) of waking the consumer after it sent an event. If the consumer still sleeps, this
-    /// call wakes it, or its own check does within a second.
+    /// call wakes it, or the consumer wakes at its next check, within a second.
     ///
     /// # Errors
     /// If another producer is attached, the file holds something else, the ring would exceed the largest possible
@@ -59,8 +59,8 @@ impl<T: Plain> Producer<T> {
         (self.free() > 0 || self.wait(Some(deadline))) && self.publish(&[event]) == 1
     }
 
-    /// Sends all events in order, waiting for room. Each time it sends as many as there is room for, with one wake-up
-    /// for them.
+    /// Sends all events in order, waiting for room. Each time as many as there is room for are sent together, with one
+    /// wake-up.
     pub fn send_all(&mut self, mut events: &[T]) {
         while !events.is_empty() {
             if self.free() == 0 {

@@ -1,4 +1,4 @@
-//! Events as bytes, with a size and an alignment that are chosen at run time, for bindings to other languages.
+//! Events as bytes, for bindings to other languages. Their size and alignment are chosen at run time.
 //!
 //! The raw ends wrap the typed ends and share their protocol. Only copying events into and out of the slots is
 //! different.
@@ -70,8 +70,8 @@ impl RawProducer {
         Ok(Self { typed: Producer::of(attach(file, slots, event, Role::Producer)?), event })
     }
 
-    /// Sends as many events as there is room for; returns their number. `events` holds them one after the other. Never
-    /// waits. Takes one wake-up per run of free slots.
+    /// Sends as many events as there is room for; returns their number. `events` contains them one after the other.
+    /// Never waits. Cost: one wake-up per run of free slots.
     ///
     /// # Panics
     /// If the bytes are not a whole number of events.
@@ -89,8 +89,8 @@ impl RawProducer {
         sent / bytes
     }
 
-    /// Sends the events in order, waiting for room until `deadline`, or without end if it is `None`. Returns the number
-    /// of events sent.
+    /// Sends the events in order, waiting for room until `deadline`; `None` means no deadline. Returns the number of
+    /// events sent.
     ///
     /// # Panics
     /// If the bytes are not a whole number of events.
@@ -162,7 +162,7 @@ impl RawConsumer {
         Ok(Self { typed: Consumer::of(attach(file, slots, event, Role::Consumer)?), event })
     }
 
-    /// Waits for at least one event until `deadline`, or without end if it is `None`; returns whether there is one.
+    /// Waits for at least one event until `deadline`; `None` means no deadline. Returns whether there is an event.
     pub fn wait(&mut self, deadline: Option<Instant>) -> bool {
         self.typed.ready() > 0 || self.typed.wait(deadline)
     }

@@ -32,7 +32,8 @@ impl RoleLock {
                 io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file, such as one of /dev/shm");
             return Err(AttachError::system("use the descriptor for a ring")(error));
         }
-        // This makes a new open file description, because locks belong to descriptions and the caller's may be shared.
+        // This makes a new open file description, because locks belong to descriptions, and the caller's description
+        // may be shared.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let opened = OpenOptions::new().read(true).write(true).open(&path);
         let file = opened.map_err(AttachError::system(format!("open {path} to read and write")))?;

@@ -2,23 +2,22 @@
 //!
 //! The waker stores its position, *then* adds 1 to a count. The sleeper takes a snapshot of the count, *then* checks
 //! the position. If the count is still the same, it sets a flag in the count's word and sleeps. All changes of the word
-//! have one order. If the addition comes before the flag is set, the sleeper saw it in its snapshot, and therefore saw
-//! the position in its check. If the addition comes after, it finds the flag, and the waker wakes the sleeper. This is
-//! the whole argument: no other word says that a process sleeps, and neither side needs a fence.
+//! have one order. If the addition comes before the flag is set, the sleeper's snapshot contains it, so the sleeper's
+//! check saw the position. If the addition comes after the flag, the waker sees the flag, and wakes the sleeper. No
+//! other word says that a process sleeps, so neither side needs a fence.
 //!
 //! **A waker that is killed** in between leaves one of three states:
 //!
 //! - The position is stored, but the count is unchanged. The sleeper sleeps on.
 //! - The count is changed, but the flag is still set, and the waker has not called the kernel.
-//! - The flag is cleared, too, but the waker has not called the kernel. Another waker would find no flag.
+//! - The flag is cleared, too, but the waker has not called the kernel. Later wakers find no flag.
 //!
 //! A process that takes over the role first adds to the count, which resolves the first two states. For the third, and
 //! if no process takes over, the sleeper also checks once a second on its own. A *sleeper* that is killed leaves its
 //! flag set, which costs one needless system call.
 //!
-//! The count may wrap around: after 2^31 additions it has its old value. A side that sleeps makes no room and no
-//! events, so meanwhile the other side can add 2^31 times only in a ring with as many slots. Even then the sleeper's
-//! own check succeeds within a second.
+//! The count may wrap around: after 2^31 additions it has its old value. While one side sleeps, the other can add at
+//! most once per slot, so this needs a ring of 2^31 slots. Even then the sleeper's check once a second succeeds.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +60,7 @@ impl Sleeper {
         Sleeper(SharedEventCount::new())
     }
 
-    /// Does what a process does that is killed during a wake-up: changes the count, but wakes no thread.
+    /// Imitates a process that is killed during a wake-up: changes the count, but wakes no thread.
     pub(super) fn wake_and_be_killed(&self) {
         self.0.add_waking(1, 0);
     }

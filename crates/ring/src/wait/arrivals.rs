@@ -1,10 +1,10 @@
 //! Waiting for events.
 //!
-//! **A consumer that sleeps for each event stays registered.** Registering takes a heavy fence, which interrupts the
-//! current sender, takes a system call of its own, and makes the following wake-up slower: 1.3 times as long as a bare
-//! futex takes, instead of 1.0 to 1.1. So a consumer that has stopped polling, and is the only waiter of its ring,
-//! does not unregister when it wakes up. A sender may then notify an awake consumer, which costs 3 ns. The registration
-//! ends as soon as two events have gathered, or polling helps.
+//! **A consumer that sleeps for each event stays registered.** To register takes a heavy fence, which is a system call
+//! and interrupts the current sender. It also slows the next wake-up, which then takes 1.3 times as long as that of a
+//! bare futex, instead of 1.0 to 1.1 times. So a consumer that has stopped polling, and is the only waiter of its ring,
+//! stays registered when it wakes up. A sender may then notify a consumer that is awake, which costs 3 ns. The
+//! registration ends as soon as two events have gathered, or polling helps.
 
 // This is the standard type in a model, too: only one thread reads and writes it.
 use std::sync::atomic::{AtomicBool as OwnBool, Ordering};
@@ -21,9 +21,9 @@ use crate::primitive::{heavy, light};
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     pub(crate) notifier: SharedNotifier,
-    /// Whether all registered waiters wait for the same events: then one waiter is woken per event. The waiters of a
-    /// [`WaitSet`](super::WaitSet) wait for different rings, and those of most graphs for different consumers, so all
-    /// of them must check.
+    /// Whether all registered waiters wait for the same events. If so, one waiter is woken per event; if not, all of
+    /// them are woken and check. The waiters of a [`WaitSet`](super::WaitSet) wait for different rings, and those of
+    /// most graphs for different consumers.
     interchangeable: AtomicBool,
     /// Whether the only waiter stays registered although it may be awake. Only that waiter writes it; with several
     /// waiters it stays false.
@@ -64,14 +64,14 @@ impl Arrivals {
         has_waiters
     }
 
-    /// Wakes one waiter per event, or all waiters if they are not interchangeable. None is woken while an interchangeable
-    /// waiter polls: it finds an event, and [passes on](Self::pass_on) the rest.
+    /// Wakes one waiter per event, or all waiters if they are not interchangeable. While an interchangeable waiter
+    /// polls, none is woken: the poller finds an event, and [wakes others](Self::pass_on) for further events.
     ///
-    /// The first *distinct* waiter, which waits for other events than the rest, may register while this call is in
-    /// progress, and be woken in place of a waiter that could go on. Hence the second check. If the heavy fence with
-    /// which the newcomer registers comes before the light one here, this call sees that the waiters are distinct, and
-    /// wakes all. If it comes after, the newcomer's key is newer than the first wake-up, which therefore went to
-    /// another waiter.
+    /// While this call runs, the first *distinct* waiter may register, which waits for other events. The single wake-up
+    /// could then go to the newcomer, although another waiter needs it; hence the second check. If the heavy fence of
+    /// the newcomer's registration comes before the light fence here, this call sees that the waiters are distinct, and
+    /// wakes all. If it comes later, the newcomer took its key after the first wake-up, which therefore went to another
+    /// waiter.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake(&self, events: usize) {
@@ -89,7 +89,7 @@ impl Arrivals {
         self.notifier.wake(usize::MAX);
     }
 
-    /// Wakes one more waiter: the caller sees more than one event, or may leave its event to others.
+    /// Wakes one more waiter, because the caller sees more than one event, or may not take its event.
     pub(crate) fn pass_on(&self) {
         if self.notifier.has_waiters() && self.are_interchangeable() {
             self.wake(1);
@@ -107,8 +107,8 @@ impl Arrivals {
         }
     }
 
-    /// Relaxed: the first distinct waiter clears the flag before its heavy fence, so a thread that passes a light fence
-    /// after that one sees it.
+    /// Relaxed: the first distinct waiter clears the flag before its heavy fence, so a thread whose light fence comes
+    /// after that heavy fence sees the flag cleared.
     fn are_interchangeable(&self) -> bool {
         self.interchangeable.load(Ordering::Relaxed)
     }
@@ -122,8 +122,8 @@ impl Arrivals {
     /// distinct waiter.
     ///
     /// All waiters check once, which makes up for any [`pass_on`](Self::pass_on) that did nothing because of the flag.
-    /// The fence is for a thread that is waking a single waiter meanwhile: either its second check sees the flag, or
-    /// all waiters check after its event has arrived.
+    /// The heavy fence pairs with the light fence of a thread that is waking a single waiter meanwhile: either the
+    /// second check of that thread sees the flag, or all waiters check after its event has arrived.
     pub(crate) fn become_distinct(&self) {
         self.set_distinct();
         heavy();
@@ -140,10 +140,11 @@ impl Arrivals {
         }
     }
 
-    /// Waits until `check` finds something; `None` if the deadline has passed and it still does not. Around a sleep it
-    /// calls `quick_check` instead, which need not find everything, but must be quick. Calls `starved` whenever it has
-    /// found nothing for as long as a wake-up takes, and before it sleeps or gives up. `alone` promises that no other
-    /// thread ever waits here; `claimed` tells how many events waiters of this kind have taken.
+    /// Waits until `check` finds something; `None` if `check` still finds nothing when the deadline has passed. Before
+    /// and after each sleep, `quick_check` is called instead, which may find only a part of what there is, but must be
+    /// quick. `starved` is called whenever nothing has been found for as long as a wake-up takes, and before a sleep or
+    /// the end of the wait. `alone` promises that no other thread ever waits here. `claimed` returns the number of
+    /// events that waiters of this kind have taken.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<R>(
@@ -187,7 +188,7 @@ impl Arrivals {
         match outcome {
             PollOutcome::Found(found) => {
                 self.unregister();
-                // Wakers have relied on this poller, so it checks for what they have left to it.
+                // Wakers that saw this poller woke no other waiter, so it checks for their events, too.
                 if is_interchangeable { check().or(Some(found)) } else { Some(found) }
             }
             PollOutcome::TimedOut => {
@@ -201,8 +202,8 @@ impl Arrivals {
                     self.spin.sleeps_at_once(began, self.notifier.woken().get());
                 }
                 let before = claimed();
-                // A waiter that no longer polls sleeps for each event, and saves a heavy fence per event by staying
-                // registered, if no other thread waits on the same notifier.
+                // A waiter that no longer polls sleeps for each event. If no other thread waits on the same notifier,
+                // the waiter stays registered, which saves a heavy fence per event.
                 let found = if alone && self.are_interchangeable() && sleeps_at_once {
                     self.stay_registered();
                     self.notifier.wait_registered(deadline, quick_check)
@@ -234,8 +235,8 @@ impl Arrivals {
         }
     }
 
-    /// Ends a registration that outlasted its sleep: several events have come together, so the next one need not wake a
-    /// waiter.
+    /// Ends a registration that outlasted its sleep. Called when several events have come together or polling has
+    /// helped, because then the next event need not wake a waiter.
     #[inline]
     pub(crate) fn unregister(&self) {
         if self.stays_registered.load(Ordering::Relaxed) {
@@ -244,8 +245,8 @@ impl Arrivals {
         }
     }
 
-    /// Finds the end of the arrived events, for a consumer that is through with all positions before `from` and may
-    /// wait. First lets events gather if they come in small portions.
+    /// Finds the end of the arrived events, for a consumer that has completed all positions before `from` and may wait.
+    /// If events come in small portions, this first pauses, so that more of them gather.
     #[inline]
     pub(crate) fn check_again(&self, from: u64, capacity: u64, check: impl FnOnce() -> u64) -> u64 {
         self.spin.let_gather();
@@ -271,8 +272,8 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    /// Waits, and repeats the wait until it has slept: on a busy machine the deadline may pass before the sleep begins,
-    /// which changes nothing.
+    /// Waits again and again until one wait has slept: on a busy machine the deadline may pass before the sleep begins.
+    /// Such a wait has no effect.
     fn sleep_until_deadline(arrivals: &Arrivals, alone: bool) {
         let has_slept = Cell::new(false);
         while !has_slept.get() {

@@ -1,4 +1,4 @@
-//! The costs of waiting on this machine, which the process learns as it waits.
+//! The costs of waiting on this machine. The process learns them while it waits.
 //!
 //! | cost | learnt from | used for |
 //! | --- | --- | --- |
@@ -6,24 +6,24 @@
 //! | a yield that lets no other thread run | the quickest yield so far | how long to spin before a yield |
 //! | a sleep and its wake-up | times from a waker's stamp to the sleeper's next instruction | how long to poll before a sleep |
 //!
-//! All of this is advice: a lost update changes nothing but the length of a wait. The atomics are the standard ones, in a
-//! model, too, and relaxed. In a model time stands still, and a waiter checks twice.
+//! All of this is advice: a lost update changes only the length of a wait. So the atomics are relaxed, and they are the
+//! standard ones even in a model. In a model the clock stays at zero, and a waiter checks twice.
 
 use std::hint::spin_loop;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest wake-up that counts as one: a sleeper that takes longer lacked a core.
+/// A wake-up that takes longer counts as this long, because its sleeper lacked a core.
 const MAX_WAKE_UP_NS: u32 = 100_000;
 
-/// A first guess, which each wake-up moves by an eighth.
+/// The cost of a wake-up before the first one is measured.
 const FIRST_WAKE_UP_NS: u32 = 10_000;
 
-/// The shortest run by which a cost is measured.
+/// The shortest time over which the initial costs are measured.
 const MIN_RUN: Duration = Duration::from_micros(10);
 
-/// The process's costs in nanoseconds; a pause's in picoseconds.
+/// The process's costs: that of a pause in picoseconds, the others in nanoseconds.
 #[derive(Debug)]
 struct Costs {
     epoch: Instant,
@@ -34,7 +34,7 @@ struct Costs {
 
 static COSTS: LazyLock<Costs> = LazyLock::new(|| {
     let epoch = Instant::now();
-    // A run is long enough for a coarse clock, and the quickest of a few is the one that nothing interrupted.
+    // Each run is long enough for a coarse clock. The quickest of a few runs counts, because nothing interrupted it.
     let quickest_ps = |act: fn()| {
         let run = |_| {
             let mut times = 16;
@@ -53,7 +53,7 @@ static COSTS: LazyLock<Costs> = LazyLock::new(|| {
     Costs {
         epoch,
         pause_ps: quickest_ps(spin_loop),
-        // On busy cores each of these yields lasts for other threads' slices.
+        // On busy cores each of these yields lets other threads run for whole time slices, so the cost is limited.
         yield_ns: AtomicU32::new(((quickest_ps(std::thread::yield_now) / 1000) as u32).clamp(1, FIRST_WAKE_UP_NS)),
         wake_up_ns: AtomicU32::new(FIRST_WAKE_UP_NS),
     }
@@ -72,14 +72,14 @@ pub(super) fn of_yield() -> u32 {
     if cfg!(loom) { 1 } else { COSTS.yield_ns.load(Ordering::Relaxed) }
 }
 
-/// Yields, learns from it, and returns what it took in nanoseconds.
+/// Yields, learns from the time that the yield took, and returns it in nanoseconds.
 pub(super) fn timed_yield() -> u64 {
     let before = now_ns();
     crate::primitive::yield_now();
     let took = now_ns().saturating_sub(before);
     let known = of_yield();
-    // A yield that takes no time is one within a tick of a coarse clock. A step down is small, so that no single reading
-    // spoils the cost.
+    // A time of zero is a yield within one tick of a coarse clock, and is ignored. The cost falls in small steps, so
+    // that no single reading spoils it.
     if (1..u64::from(known)).contains(&took) {
         COSTS.yield_ns.store((took as u32).max(known - known / 8), Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ pub(super) fn of_wake_up() -> u32 {
     if cfg!(loom) { 1 } else { COSTS.wake_up_ns.load(Ordering::Relaxed) }
 }
 
-/// Nanoseconds of a sleep: to fall asleep takes about as long as to be woken.
+/// Nanoseconds of a sleep. To fall asleep takes about as long as the wake-up.
 pub(super) fn of_sleep() -> u32 {
     2 * of_wake_up()
 }
@@ -101,23 +101,23 @@ pub(super) fn now_ns() -> u64 {
     if cfg!(loom) { 0 } else { COSTS.epoch.elapsed().as_nanos() as u64 }
 }
 
-/// When a waker last began to wake a sleeper.
+/// The time at which a waker last began to wake a sleeper.
 #[derive(Debug, Default)]
 pub(super) struct Stamp(AtomicU64);
 
 impl Stamp {
-    /// When the last wake-up began.
+    /// The time at which the last wake-up began.
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A wake-up begins.
+    /// Records that a wake-up begins now.
     pub(super) fn set(&self) {
         self.0.store(now_ns(), Ordering::Relaxed);
     }
 
-    /// A sleeper that fell asleep at `began` is awake at `now`: learns what its wake-up took. Each wake-up moves the known
-    /// cost by at most an eighth, so that it follows the median and not those that were held up.
+    /// Learns the cost of a wake-up from a sleeper that fell asleep at `began` and is awake at `now`. Each wake-up
+    /// moves the known cost by at most an eighth, so that the cost follows the median and not the slowest wake-ups.
     pub(super) fn learn(&self, began: u64, now: u64) {
         let set = self.get();
         if set < began || set > now {

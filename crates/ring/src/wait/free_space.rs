@@ -1,33 +1,36 @@
 //! Waiting for room in a full ring.
 //!
-//! **One producer polls, the others sleep in a line.** A ring is full because its consumers are slower than its producers
-//! are together, so a producer or two keep it filled. If all polled and yielded, a consumer that yields on the same core
-//! would run only after all of them, and they would find no room. So a producer that finds the ring full while another one
-//! polls for room joins the [line](super::line).
+//! **One producer polls, and the others sleep in a [line](super::line).** A ring is full because its consumers are
+//! slower than all its producers together; one or two producers then suffice to keep it filled. If all producers polled
+//! and yielded, a consumer that yields on the same core would run only after all of them, and they would find no room.
+//! So a producer that finds the ring full joins the line if another producer already polls.
 //!
-//! **The first of the line is woken**, one thread at a time, by:
-//! - The polling producer, when its *turn* has ended: it wakes the first, and joins the line itself. A turn lasts some 30
-//!   sleeps, and at least a millisecond where the consumers are quick, so handing over takes a small part of the time, and
-//!   each producer's wait is bounded by the turns before it.
-//! - The next completion, after a producer has polled for as long as a sleep costs and found nothing. Consumers are then
-//!   slower than that, and a wake-up for each completion costs less than the work between.
-//! - A consumer that finds nothing for as long as a wake-up takes, or is about to sleep: no producer is at work, or too few.
-//! - A consumer that uses the `try_` forms, at a call that finds nothing while no producer polls. It wakes no second producer
-//!   before the first is awake, and it finds the events of that one before it finds nothing again.
-//! - A producer that leaves the ring, and one whose deadline ends a wait for which it was woken.
+//! **The first thread of the line is woken**, one thread at a time, by:
+//! - The polling producer, when its *turn* ends. It then joins the line itself. A turn lasts as long as some 30 sleeps,
+//!   and at least a millisecond where the consumers are quick, so the change of producers takes a small part of the
+//!   time. A producer in the line waits only for the turns of those in front of it.
+//! - The next completion, after a producer has polled for as long as a sleep costs and found no room. Consumers then
+//!   take longer for an event than a sleep costs, so a wake-up for each completion is cheap beside their work.
+//! - A consumer that has found no event for as long as a wake-up takes, or is about to sleep. Then too few producers
+//!   are at work.
+//! - A consumer that uses the `try_` forms, in a call that finds no event while no producer polls. It wakes no second
+//!   producer before the first is awake.
+//! - A producer that leaves the ring, and a producer that was woken but whose deadline has passed.
 //!
-//! The times in these rules are ones that the process has measured, so they depend neither on the size of the ring nor on
-//! its events. There are two exceptions: the millisecond of a turn, and the `try_` call, which may wake a producer although
-//! another one is at work.
+//! The process measures the times in these rules, so they depend neither on the size of the ring nor on its events.
+//! There are two exceptions: the millisecond of a turn, and the `try_` call, which may wake a producer although another
+//! one is at work.
 //!
-//! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding nothing; the
-//! producer that was woken may need only one of many free slots. So each sleep is bounded: by the time that the producer
-//! has waited so far (at least 1 ms, at most 50 ms) times the length of the line, and never by more than 200 ms. A producer
-//! that wakes by itself keeps its place. If it finds no room, it makes the next completion wake the first of the line.
+//! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding the ring
+//! empty, and the one producer that it woke may need only one of many free slots. So each sleep is bounded: by the time
+//! that the producer has waited so far (at least 1 ms, at most 50 ms) times the length of the line, and never by more
+//! than 200 ms. A producer whose sleep times out keeps its position in the line. If it finds no room, it makes the next
+//! completion wake the first of the line.
 //!
-//! **An occasional nap.** A producer and a consumer that share a core and yield to each other give the scheduler no reason
-//! to separate them, although the other core may be idle. The scheduler places a thread afresh when it wakes from sleep. So
-//! once in a turn a producer whose yields let other threads run sleeps until the next completion.
+//! **An occasional nap.** A producer and a consumer that share a core and yield to each other give the scheduler no
+//! reason to separate them, although another core may be idle. The scheduler chooses a core for a thread when the
+//! thread wakes from sleep. So a producer whose yields let other threads run sleeps once per turn, until the next
+//! completion.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +44,8 @@ use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, Ordering};
 use crate::primitive::{heavy, light};
 
-/// The standard atomics, in a model, too: advice orders nothing, and exploring its values reveals nothing.
+/// These are the standard atomics, even in a model: the values are only advice and order nothing, so exploring them
+/// reveals nothing.
 mod advice {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU64};
 }
@@ -56,28 +60,28 @@ pub(crate) struct FreeSpace {
     alarm: CachePadded<Alarm>,
     /// The threads that sleep.
     line: Line,
-    /// Tasks have no timer of their own, so each completion wakes as many as can go on.
+    /// The tasks that sleep. They have no timers of their own, so each completion wakes as many tasks as can continue.
     tasks: Notifier,
-    /// The number of free positions for which a producer waits while it may expect more soon.
+    /// The number of free positions for which a polling producer waits at first.
     portion: u64,
     spin: AdaptiveSpin,
     poller: CachePadded<PollingProducer>,
 }
 
-/// The places that a completion has freed.
+/// The slots that a completion has freed.
 pub(crate) struct Places<N> {
     /// Whether positions may be completed before earlier ones are.
     pub(crate) may_have_gaps: bool,
-    /// The number of tasks that could go on, at least 1.
+    /// The number of tasks that can now continue, at least 1.
     pub(crate) number: N,
 }
 
-/// Whether the next completion must wake a waiter. Tasks rely on it; for threads it is advice, since their sleeps are
-/// bounded.
+/// Whether the next completion must wake a waiter. Tasks depend on the alarm; for threads it is only advice, because
+/// their sleeps are bounded.
 #[derive(Debug)]
 struct Alarm {
     is_set: AtomicBool,
-    /// Whether the waiter is the first of the line.
+    /// Whether the waiter to wake is the first of the line.
     for_thread: advice::AtomicBool,
 }
 
@@ -86,7 +90,7 @@ struct Alarm {
 struct PollingProducer {
     is_there: advice::AtomicBool,
     turn_began_ns: advice::AtomicU64,
-    /// The number of waits in its turn.
+    /// The number of waits for room in the current turn.
     waits: advice::AtomicU64,
 }
 
@@ -102,9 +106,9 @@ impl FreeSpace {
         }
     }
 
-    /// Announces that a consumer has completed positions. Whether waiters should be woken: then the caller must call
-    /// [`wake_waiters`](Self::wake_waiters), out of line, since this runs for each event. Calls `fenced` after the light
-    /// fence, before any waiter is woken.
+    /// Announces that a consumer has completed positions. Returns whether waiters should be woken; if so, the caller
+    /// must call [`wake_waiters`](Self::wake_waiters). The two are separate because this one is inlined and runs for
+    /// each event. Calls `fenced` after the light fence, before any waiter is woken.
     #[inline(always)]
     #[must_use]
     pub(crate) fn freed(&self, fenced: impl FnOnce()) -> bool {
@@ -121,11 +125,13 @@ impl FreeSpace {
             // The alarm stays set for the tasks.
             self.wake_tasks(places);
         } else {
-            // Acquire pairs with the release in `set_alarm`: the waiter whose alarm the swap takes is seen as registered.
+            // Acquire pairs with the release in `set_alarm`: this thread sees the registration of the waiter whose
+            // alarm it clears.
             self.alarm.is_set.swap(false, Ordering::AcqRel);
             if self.tasks.has_waiters_unfenced() {
-                // A task registered in between. Another consumer may have found no alarm meanwhile. If its light fence came
-                // before the heavy one here, the woken task sees its completion; otherwise that consumer finds the alarm.
+                // A task registered after the first check, and another consumer may meanwhile have found the alarm
+                // cleared. If the light fence of that consumer comes before the heavy fence here, the task that is
+                // woken here sees the consumer's completion. Otherwise the consumer finds the alarm set.
                 self.set_alarm();
                 heavy();
                 self.tasks.wake(usize::MAX);
@@ -136,12 +142,12 @@ impl FreeSpace {
         }
     }
 
-    /// Wakes as many tasks as there are places.
+    /// Wakes as many tasks as there are free slots.
     ///
-    /// If there may be gaps, this takes two steps: a consumer that completes a position behind a gap wakes a task that
-    /// cannot go on, so the consumer that closes the gap must wake one for that position, too. Of all consumers that
-    /// have completed the positions up to some point, one is the last to count places: by then it sees the others'
-    /// completions, and so does the task it wakes. So every consumer wakes one task first, and *then* counts.
+    /// If there may be gaps, a completion behind a gap wakes a task that cannot continue yet. So the consumer that
+    /// closes the gap must wake a task for that position, too: every consumer wakes one task first, and *then* counts
+    /// the free slots. Of all consumers that have completed the positions up to some point, the last one to count sees
+    /// the completions of the others, and so do the tasks that it wakes.
     fn wake_tasks(&self, places: Places<impl FnOnce() -> usize>) {
         if !places.may_have_gaps {
             return self.tasks.wake((places.number)());
@@ -161,21 +167,23 @@ impl FreeSpace {
 
     /// Makes the next completion wake the first of the line.
     fn set_alarm_for_thread(&self) {
-        // No fence is needed: a completion that misses the alarm costs the rest of a nap, whereas a fence would interrupt
+        // No fence is needed: a completion that misses the alarm only prolongs a nap, whereas a fence would interrupt
         // the consumer.
         self.alarm.for_thread.store(true, Ordering::Relaxed);
         self.set_alarm();
     }
 
-    /// Called by a consumer that has found nothing for as long as a wake-up takes, or is about to sleep, while `level`
-    /// positions are claimed and not consumed. Wakes a producer unless much is on its way.
+    /// Called by a consumer that has found no event for as long as a wake-up takes, or is about to sleep. `level`
+    /// returns the number of positions that are claimed and not consumed; if it is at most a quarter of the ring, this
+    /// wakes a producer.
     pub(crate) fn starved(&self, level: impl FnOnce() -> u64) {
         if self.line.len() > 0 && level() <= self.portion {
             self.line.wake_first();
         }
     }
 
-    /// Called by a consumer whose `try_` call found nothing. Wakes a producer unless one polls or was just woken.
+    /// Called by a consumer whose `try_` call found no event. Wakes a producer unless a producer polls or was just
+    /// woken.
     #[inline]
     pub(crate) fn found_nothing(&self) {
         if self.line.len() > 0 && !self.poller.is_there.load(Ordering::Relaxed) && !self.line.is_waking() {
@@ -183,19 +191,20 @@ impl FreeSpace {
         }
     }
 
-    /// Wakes a producer after another one has left: it may have slept because the other was there.
+    /// Called when a producer has left. Wakes the first of the line, which may sleep only because the other producer
+    /// polled.
     pub(crate) fn producer_left(&self) {
         self.line.wake_first();
     }
 
-    /// Wakes all waiters, since the other side is gone.
+    /// Wakes all waiters, because the other side is gone.
     pub(crate) fn wake_all(&self) {
         self.line.wake_all();
         self.tasks.wake(usize::MAX);
     }
 
-    /// Waits until `check(n)` finds something, for a suitable number of free positions `n`; `None` if the deadline has
-    /// passed and `check(1)` finds nothing.
+    /// Waits until `check(n)` succeeds, which needs `n` free positions; this function chooses `n`. Returns `None` if
+    /// the deadline has passed and `check(1)` fails.
     #[cold]
     #[inline(never)]
     pub(crate) fn wait<R>(&self, deadline: Option<Instant>, mut check: impl FnMut(u64) -> Option<R>) -> Option<R> {
@@ -224,7 +233,7 @@ impl FreeSpace {
             if role == Role::Polls {
                 self.gave_up(slept_ns);
             }
-            // A producer that wakes by itself was not forgotten: it checks once, and sleeps again.
+            // A producer whose sleep timed out sets the alarm, checks once, and sleeps again.
             role = if place.was_woken() { self.role() } else { Role::Naps };
         }
         let found = check(1);
@@ -243,7 +252,7 @@ impl FreeSpace {
             return Role::StandsBack;
         }
         let is_queue = self.line.len() > 0;
-        // A producer that sleeps at once does not poll, and has no turn to hand over.
+        // A producer that sleeps at once does not poll, so it has no turn that could end.
         if !self.spin.start().sleeps_at_once() && (is_queue || self.spin.shares_core()) && self.turn_has_ended() {
             self.line.wake_first();
             return if is_queue { Role::StandsBack } else { Role::Naps };
@@ -251,7 +260,7 @@ impl FreeSpace {
         if self.poller.is_there.swap(true, Ordering::Relaxed) { Role::StandsBack } else { Role::Polls }
     }
 
-    /// Whether the turn has ended; then the next one begins.
+    /// Whether the turn has ended; if so, begins the next turn.
     fn turn_has_ended(&self) -> bool {
         let now_ns = cost::now_ns();
         let began_ns = self.poller.turn_began_ns.load(Ordering::Relaxed);
@@ -264,18 +273,19 @@ impl FreeSpace {
         has_ended && began_ns > 0
     }
 
-    /// Polls until there is room or reason to sleep.
+    /// Polls until there is room, the deadline has passed, or it is time to sleep.
     fn poll_for_room<R>(&self, deadline: Option<Instant>, mut check: impl FnMut(u64) -> Option<R>) -> PollOutcome<R> {
-        // At first only a whole portion will do, so that the producer does not take each slot the moment it is freed;
-        // behind a slow consumer it takes what there is.
+        // At first the producer waits for a whole portion, so that it does not take each slot the moment it is freed.
+        // If consumers are slow, a single slot is enough after a short time.
         let outcome =
             self.spin.start().poll(deadline, |_| (), |pace| check(if pace.gathers() { self.portion } else { 1 }));
         self.poller.is_there.store(false, Ordering::Relaxed);
         outcome
     }
 
-    /// Sleeps until the producer is woken, or for as long as it has waited since `began`, and longer the more producers
-    /// sleep: so together they wake up by themselves no more often than one would. Returns the time asleep.
+    /// Sleeps until the producer is woken or the sleep times out. Returns the time asleep. The time-out is the time
+    /// since `began`, within bounds, times the number of sleeping producers: so all of them together time out no more
+    /// often than a single one would.
     fn nap(&self, place: &Place<'_>, began: Instant, deadline: Option<Instant>) -> u64 {
         let length = self.line.len().try_into().unwrap_or(u32::MAX);
         let nap = began.elapsed().clamp(MIN_NAP, MAX_NAP_EACH).saturating_mul(length).min(MAX_NAP);
@@ -289,7 +299,7 @@ impl FreeSpace {
         awake_ns.saturating_sub(asleep_ns)
     }
 
-    /// Learns from the sleep of a producer that has polled, or was the one to poll.
+    /// Learns from a sleep in the role [`Polls`](Role::Polls).
     fn gave_up(&self, slept_ns: u64) {
         if !self.spin.is_adaptive() {
             return;
@@ -301,7 +311,8 @@ impl FreeSpace {
         }
     }
 
-    /// Wakes one more task: the one that was woken may leave its place to others. Threads find the place by themselves.
+    /// Wakes one more task, because the task that was woken may not use its slot. Threads find a free slot without
+    /// this.
     pub(crate) fn pass_on(&self) {
         if self.tasks.has_waiters() {
             self.tasks.wake(1);
@@ -321,7 +332,7 @@ enum Role {
     Polls,
     /// Sleeps until the next completion.
     Naps,
-    /// Sleeps until its turn comes: another producer polls.
+    /// Sleeps, because another producer polls.
     StandsBack,
 }
 

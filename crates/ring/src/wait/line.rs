@@ -1,7 +1,7 @@
-//! A line of sleeping threads, in the order in which they came.
+//! A line of sleeping threads, in the order in which they joined.
 //!
-//! A sleeper keeps its place when it wakes by itself to check for room, and when it was woken but found none. So no thread
-//! waits for longer than those before it take, which an event count does not promise: there a thread that wakes for a moment
+//! A sleeper keeps its position when its sleep times out, and when it was woken but found no room. So a thread waits
+//! only for the threads in front of it. An event count does not promise this: there, a thread that wakes for a moment
 //! goes to the end.
 
 use std::collections::VecDeque;
@@ -21,18 +21,18 @@ type Queue = VecDeque<Arc<Sleeper>>;
 #[derive(Debug, Default)]
 pub(super) struct Line {
     queue: Mutex<Queue>,
-    /// The length of the queue, for threads that only want to know whether there is one. Relaxed: the queue's lock orders
-    /// everything else.
+    /// The length of the queue, for threads that only need to know whether a thread waits. Relaxed: the queue's lock
+    /// orders everything else.
     len: CachePadded<AtomicUsize>,
-    /// Whether a thread was woken that is not awake yet. Advice, so the loads and stores are relaxed.
+    /// Whether a thread was woken and is not awake yet. This is advice, so the loads and stores are relaxed.
     is_waking: AtomicBool,
-    /// When a sleeper was last woken.
+    /// The time at which a sleeper was last woken.
     pub(super) woken: Stamp,
 }
 
 #[derive(Debug, Default)]
 struct Sleeper {
-    /// Grows when the sleeper is taken out of the line.
+    /// Incremented when the sleeper is taken out of the line.
     wakes: EventCount,
 }
 
@@ -43,7 +43,7 @@ impl Line {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // No thread panics with the lock: what it does to the queue is a push, a pop or a removal.
+        // No thread panics while it has the lock: it only pushes, pops or removes a sleeper.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,7 +74,7 @@ impl Line {
         }
     }
 
-    /// Whether a thread was woken that is not awake yet.
+    /// Whether a thread was woken and is not awake yet.
     pub(super) fn is_waking(&self) -> bool {
         self.is_waking.load(Ordering::Relaxed)
     }
@@ -87,7 +87,7 @@ impl Line {
     }
 }
 
-/// A thread's place in the line, which ends when it is dropped.
+/// A thread's position in the line. Dropping it takes the thread out of the line.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     line: &'a Line,
@@ -98,7 +98,7 @@ pub(super) struct Place<'a> {
 
 impl Place<'_> {
     fn enqueue(&mut self, push: fn(&mut Queue, Arc<Sleeper>)) {
-        // In a model the line stays empty, and each sleep ends by itself.
+        // In a model the line stays empty, and each sleep ends at once.
         if cfg!(loom) {
             return;
         }
@@ -113,7 +113,7 @@ impl Place<'_> {
         self.sleeper.wakes.snapshot() != self.key
     }
 
-    /// Goes back to the head of the line if it was taken out of it.
+    /// Goes back to the head of the line if the thread was taken out.
     pub(super) fn rejoin(&mut self) {
         if self.was_woken() {
             self.enqueue(VecDeque::push_front);
@@ -139,7 +139,7 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if self.was_woken() {
-            // The thread may have found room before it slept.
+            // The thread may have found room before it slept; then `sleep` has not cleared this flag.
             self.line.is_waking.store(false, Ordering::Relaxed);
         }
         let mut queue = self.line.queue();

@@ -1,15 +1,15 @@
 //! An event count that costs notifiers next to nothing while there are no waiters.
 //!
-//! Incrementing an event count is an atomic read-modify-write of a line that all notifying threads share: too much for
-//! each event of a ring with many producers. So waiters register in a word of their own, and a notifying thread only
-//! reads it.
+//! Incrementing an event count is an atomic read-modify-write of a line that all notifying threads share: too expensive
+//! for each event of a ring with many producers. So waiters register in a word of their own, and a notifying thread
+//! only reads it.
 //!
 //! That read comes after the notifying thread's own write (a completed position); the waiter's check for completed
 //! positions comes after its write (its registration). Unless each thread has a full fence between the two, both may
-//! miss the other. The notifying thread's fence is the light one, free on x86-64 Linux; the waiter's is the heavy one,
-//! as it is about to sleep anyway. Then either the notifying thread sees the waiter and increments the count, or the
-//! waiter sees the completed position. The rest is the event count's promise: an increment after the snapshot ends the
-//! wait.
+//! miss the other. The notifying thread uses the light fence, which is free on x86-64 Linux; the waiter, which is about
+//! to sleep anyway, uses the heavy one. Then either the notifying thread sees the waiter and increments the count, or
+//! the waiter sees the completed position. The event count promises the last step: an increment after the snapshot ends
+//! the wait.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,13 +27,13 @@ pub(crate) struct Notifier {
 }
 
 /// The words share one line: many threads read it for each event, and it changes only when a waiter registers or
-/// unregisters, or is woken. A thread that wakes a waiter then gets all of it with one transfer between the cores.
+/// unregisters, or is woken. A thread that wakes a waiter then gets all the words with one transfer between the cores.
 #[derive(Debug)]
 struct Words {
     /// The number of registered threads and tasks.
     waiters: AtomicU32,
     count: EventCount,
-    /// When a waiter was last woken.
+    /// The time at which a waiter was last woken.
     woken: Stamp,
 }
 
@@ -66,7 +66,7 @@ impl Notifier {
         self.words.count.add_waking(1, most);
     }
 
-    /// When a waiter was last woken.
+    /// The time at which a waiter was last woken.
     pub(super) fn woken(&self) -> &Stamp {
         &self.words.woken
     }
@@ -100,7 +100,7 @@ impl Notifier {
         drop(Registration { notifier: self });
     }
 
-    /// Sleeps until `check` finds something; `None` if the deadline has passed and it still does not.
+    /// Sleeps until `check` finds something; `None` if `check` still finds nothing when the deadline has passed.
     pub(crate) fn wait<R>(&self, deadline: Option<Instant>, check: impl FnMut() -> Option<R>) -> Option<R> {
         self.register().wait(deadline, check)
     }

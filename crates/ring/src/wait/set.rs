@@ -11,12 +11,12 @@ use super::notifier::{Notifier, SharedNotifier};
 /// go through: `check` asks the rings of interest to the caller, in the order that the caller prefers.
 ///
 /// Its limits:
-/// - It has no strategy, and ignores those of its rings: its waiters sleep at once. That costs a few µs from an event
-///   to its receiver, and no CPU.
+/// - It has no strategy, and ignores those of its rings: its waiters sleep at once. An event takes a few µs to reach
+///   its receiver, and waiting takes no CPU.
 /// - It wakes for events, not for room: a thread that waits to *send* to one of several rings cannot use it.
 /// - A ring is in the set with which it was [made](crate::Options::wait_set), or in none, for its whole life.
-/// - An event wakes all waiters of the set, since their rings may differ. Many receivers of one ring are better off
-///   without a set.
+/// - An event wakes all waiters of the set, because their rings may differ. If one ring has many receivers, it is
+///   better not to use a set.
 ///
 /// ```
 /// use millstream_ring::{Options, WaitSet, channel};

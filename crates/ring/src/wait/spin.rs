@@ -1,6 +1,7 @@
 //! The spin policy: how a thread polls before it sleeps, and for how long.
 
-// These are the standard types in a model, too: advice orders nothing, and exploring its values reveals nothing.
+// These are the standard types even in a model: the values are only advice and order nothing, so exploring them reveals
+// nothing.
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -8,58 +9,61 @@ use super::{WaitStrategy, cost};
 use crate::padded::CachePadded;
 use crate::primitive::pause;
 
-/// By how much gathering may delay an event, or a producer that waits for room.
+/// The longest time for which gathering may delay an event, or a producer that waits for room.
 const MAX_GATHERING_NS: u32 = 1_600;
 
-/// The shortest time in which an event passes, in picoseconds. A gap in which more events than the ring has slots could come
-/// makes the partner wait, and gathers no more.
+/// The shortest time in which an event passes, in picoseconds. A consumer never pauses for longer than a full ring
+/// takes to pass: the ring would fill, and the partner would wait.
 const EVENT_PS: u64 = 1_600;
 
-/// A waiter whose time to poll was halved this often sleeps at once.
+/// A waiter sleeps at once when its time to poll was halved this many times.
 const MAX_HALVINGS: u32 = 5;
 
-/// A yield that takes this many times a quick one has let another thread run.
+/// A yield that takes longer than this many quick ones has let another thread run.
 const SHARED: u64 = 2;
 
-/// A turn lasts this many sleeps, so wake-ups take a small part of the time, and at least `MIN_TURN_NS`: a producer that
-/// takes over also has to fill its core's caches. Yields that last a turn take the same part of the time.
+/// A turn lasts as long as this many sleeps, so wake-ups take a small part of the time. It lasts at least
+/// `MIN_TURN_NS`, because the next polling producer also has to fill its core's caches. The factor also limits yields
+/// that last a turn: waiters try the next one after this many times as long.
 const SLEEPS_PER_TURN: u64 = 32;
 const MIN_TURN_NS: u64 = 1_000_000;
 
-/// A yield that takes longer says nothing of other threads: the process was stopped, or had used up its share of the processor.
+/// A yield that takes longer counts as this long. It says nothing about other threads: the process was stopped, or had
+/// used up its share of the processor.
 const MAX_YIELD_NS: u64 = 100_000_000;
 
 /// The adaptive spin policy of the waiters of one side of a ring.
 #[derive(Debug)]
 pub(super) struct AdaptiveSpin {
     strategy: WaitStrategy,
-    /// By how much gathering may delay an event of this ring.
+    /// The longest time for which gathering may delay an event of this ring.
     gathering_ns: u32,
     advice: CachePadded<Advice>,
 }
 
-/// All of this is advice: a race loses a part of it and nothing else.
+/// All of this is advice: a race may lose an update, which only changes how long waiters poll.
 #[derive(Debug, Default)]
 struct Advice {
     /// How often the time to poll was halved since polling last helped.
     halvings: AtomicU32,
     /// The number of pauses between checks, less one.
     gap: AtomicU32,
-    /// When a waiter that no longer polls last fell asleep.
+    /// The time at which a waiter that no longer polls last fell asleep.
     asleep_ns: AtomicU64,
-    /// The time of the last yield. If it has let another thread run, waiters share their cores.
+    /// The duration of the last yield, which shows whether the waiters share their cores with other threads.
     yield_ns: AtomicU64,
-    /// When waiters yield again after a yield that took a whole turn; zero if none has.
+    /// The time at which waiters may yield again, after a yield that took a whole turn; zero if no yield has.
     yields_from_ns: AtomicU64,
 }
 
-/// Nanoseconds of a turn of a producer that sends quickly.
+/// The length of a turn in nanoseconds, if the waits in it are short.
 fn turn_ns(sleep_ns: u64) -> u64 {
     MIN_TURN_NS.max(SLEEPS_PER_TURN * sleep_ns)
 }
 
-/// Whether a producer's turn has ended, after `waits` waits for room in `lasted_ns`. One whose waits take as long as a sleep
-/// sends little in a turn, so what its caches lack costs less than its waits.
+/// Whether a producer's turn has ended, after `waits` waits for room in `lasted_ns`. If the waits take as long as a
+/// sleep, the turn may be shorter than `MIN_TURN_NS`: such a producer sends little, so cold caches cost it less than
+/// its waits.
 pub(super) fn turn_has_ended(lasted_ns: u64, waits: u64, sleep_ns: u64) -> bool {
     lasted_ns >= turn_ns(sleep_ns) || (lasted_ns >= SLEEPS_PER_TURN * sleep_ns && lasted_ns / waits >= sleep_ns)
 }
@@ -80,9 +84,9 @@ impl AdaptiveSpin {
         self.advice.yield_ns.load(Ordering::Relaxed) > SHARED * u64::from(cost::of_yield())
     }
 
-    /// Whether waiters yield. A thread that has kept the core for a turn will keep it again, while a sleeper that is woken
-    /// takes it back at once. So after such a yield the waiters only spin before they sleep, for so long that the yields by
-    /// which they notice a change take a small part of the time.
+    /// Whether waiters yield. A thread that has kept the core for a whole turn will do so again after the next yield,
+    /// whereas a sleeper that is woken takes the core back at once. So after such a yield the waiters only spin before
+    /// they sleep. They try another yield after so long a time that these attempts cost little.
     fn yields(&self) -> bool {
         let from_ns = self.advice.yields_from_ns.load(Ordering::Relaxed);
         match self.strategy {
@@ -92,7 +96,7 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Learns from a yield of this length.
+    /// Learns from a yield that took `took_ns`.
     fn yielded(&self, took_ns: u64) {
         self.advice.yield_ns.store(took_ns, Ordering::Relaxed);
         let lost = took_ns >= turn_ns(u64::from(cost::of_sleep()));
@@ -102,7 +106,7 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Whether waiters lose their cores for longer than a sleep takes when they yield.
+    /// Whether a yield takes longer than a sleep, because other threads get the core.
     fn loses_core(&self) -> bool {
         self.advice.yield_ns.load(Ordering::Relaxed) > u64::from(cost::of_sleep())
     }
@@ -111,21 +115,21 @@ impl AdaptiveSpin {
         Pace { spin: self, budget_ns: self.budget_ns(), spent_ns: 0 }
     }
 
-    /// For how long a waiter polls.
+    /// The time for which a waiter polls, in nanoseconds.
     fn budget_ns(&self) -> u64 {
         match self.strategy {
             WaitStrategy::Spin | WaitStrategy::Yield => u64::MAX,
             WaitStrategy::Block => 0,
             WaitStrategy::Adaptive => match self.advice.halvings.load(Ordering::Relaxed) {
-                // Polling has not helped for some time, so events are far apart, and the thread sleeps at once: it is
-                // woken soonest if it is already asleep when one comes.
+                // Polling has not helped for some time, so events are far apart. The thread sleeps at once, because it
+                // is woken soonest if it already sleeps when the event comes.
                 MAX_HALVINGS.. => 0,
                 halvings => u64::from(cost::of_sleep() >> halvings).max(1),
             },
         }
     }
 
-    /// Records that a wait ended without sleep, or that its sleep was not worth it.
+    /// Records that a wait ended without sleep, or that its sleep was too short to be worth its cost.
     fn polling_helps(&self) {
         let halvings = self.advice.halvings.load(Ordering::Relaxed);
         if halvings > 0 {
@@ -133,7 +137,7 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Learns from a sleep after polling that found nothing. Other waiters took `events` during the sleep.
+    /// Learns from a sleep after polling that found nothing. Other waiters took `events` events during the sleep.
     pub(super) fn slept(&self, took_ns: u64, events: u64) {
         if took_ns < Self::short_ns() {
             self.polling_helps();
@@ -143,9 +147,9 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Learns from the last sleep that began without polling, if a waker ended it at `woken_ns`. A thread that has slept has
-    /// neither the clock's code nor its data in its caches, so it reads the clock before the next sleep, when nothing waits
-    /// for it.
+    /// Learns from the previous sleep that began without polling, if a waker ended it at `woken_ns`. The waiter calls
+    /// this before its next sleep, when it has nothing else to do. Right after a sleep, reading the clock would be
+    /// slow, because neither its code nor its data are in the caches.
     pub(super) fn sleeps_at_once(&self, now_ns: u64, woken_ns: u64) {
         let before = self.advice.asleep_ns.load(Ordering::Relaxed);
         self.advice.asleep_ns.store(now_ns, Ordering::Relaxed);
@@ -154,12 +158,12 @@ impl AdaptiveSpin {
         }
     }
 
-    /// A shorter sleep than this was not worth it: its event came within the time to poll.
+    /// A sleep shorter than this was not worth its cost: polling would have found the event.
     fn short_ns() -> u64 {
         u64::from(cost::of_sleep() + cost::of_wake_up())
     }
 
-    /// Pauses for the gap, if events come in small portions and no other thread wants the core.
+    /// If events come in small portions and no other thread wants the core, pauses for the gap between checks.
     #[inline]
     pub(super) fn let_gather(&self) {
         let gap = self.advice.gap.load(Ordering::Relaxed);
@@ -168,9 +172,9 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Learns the gap from the number of positions, of `capacity`, that had gathered. A single position ends the gap: a
-    /// partner that answers events one by one never sends two together. If at least two had gathered, but less than a
-    /// quarter of the ring, more should gather.
+    /// Adapts the gap between checks to the number of positions, of `capacity`, that had gathered. After a single
+    /// position the gap is zero, because a partner that replies to each event never sends two together. After two
+    /// positions or more, but less than a quarter of the ring, the gap grows, so that more gather.
     pub(super) fn gathered(&self, positions: u64, capacity: u64) {
         let gap = self.advice.gap.load(Ordering::Relaxed);
         let better = match positions {
@@ -189,9 +193,9 @@ impl AdaptiveSpin {
 #[derive(Debug)]
 pub(super) struct Pace<'a> {
     spin: &'a AdaptiveSpin,
-    /// For how long the waiter polls.
+    /// The time for which the waiter polls.
     budget_ns: u64,
-    /// For how long it has polled. A yield counts as a quick one, however long other threads ran.
+    /// The time for which it has polled. Each yield counts as a quick one, however long other threads ran.
     spent_ns: u64,
 }
 
@@ -206,17 +210,17 @@ impl Pace<'_> {
         self.spent_ns
     }
 
-    /// Whether the waiter may wait for more than the least it can use.
+    /// Whether the waiter may still wait until more than one position is there.
     pub(super) fn gathers(&self) -> bool {
         self.spent_ns < u64::from(self.spin.gathering_ns)
     }
 
     /// Polls until `check` finds something, the deadline has passed, or it is time to sleep.
     ///
-    /// A partner that runs needs only pauses; one that does not run needs the core. So the waiter pauses for as long as a
-    /// yield takes, and yields. While its yields let other threads run, it does nothing but yield; after one that took a turn
-    /// it does nothing but pause. Before a yield that may last longer than a sleep it calls `leaves(true)` and checks, and
-    /// after it `leaves(false)`.
+    /// A partner that is running needs only pauses; a partner that is not running needs the core. So the waiter pauses
+    /// for as long as a yield takes, then yields, and repeats this. While its yields let other threads run, the waiter
+    /// only yields; after a yield that took a whole turn, it only pauses. Before a yield that may last longer than a
+    /// sleep, it calls `leaves(true)` and checks; after that yield it calls `leaves(false)`.
     pub(super) fn poll<R>(
         mut self,
         deadline: Option<Instant>,
@@ -229,7 +233,7 @@ impl Pace<'_> {
             let yields = self.spin.yields();
             if !yields || !self.spin.shares_core() {
                 let spin_ns = u64::from(cost::of_yield()).min(self.budget_ns - self.spent_ns);
-                // Each check takes the cache line that the partner writes, so checks become rarer.
+                // Each check takes the cache line that the partner writes, so checks become less and less frequent.
                 let (mut gap, mut left) = (gap, cost::pauses_in(spin_ns as u32));
                 while left > 0 {
                     (0..gap).for_each(|_| pause());
@@ -351,7 +355,7 @@ mod tests {
         let second = 1_000_000_000;
         (1..10).for_each(|n| spin.sleeps_at_once(n * second, n * second - 1));
         assert!(spin.start().sleeps_at_once(), "an event in a second made the waiter poll");
-        // The waiter worked for long on the event that came right after it had fallen asleep.
+        // The event came right after the waiter had fallen asleep, and the waiter then worked on it for long.
         spin.sleeps_at_once(10 * second, 9 * second + 1);
         assert!(!spin.start().sleeps_at_once());
     }
@@ -393,9 +397,9 @@ mod tests {
         assert!(!turn_has_ended(MIN_TURN_NS, 1, slow) && turn_has_ended(32 * slow, u64::MAX, slow));
     }
 
-    /// An adversary that knows the rule chooses when each event comes: at once, right after the waiter has fallen asleep, a
-    /// sleep's cost later, or long after. It never makes the waiter pay more than 49/16 of what one pays that knows when
-    /// the events come, but for a few sleeps in all.
+    /// An adversary that knows the rule chooses when each event comes: at once, right after the waiter has fallen
+    /// asleep, a sleep's cost later, or long after. Apart from a few sleeps in all, the waiter never pays more than
+    /// 49/16 of what a waiter pays that knows the future.
     #[test]
     fn no_sequence_of_waits_costs_more_than_the_claimed_multiple_of_the_best() {
         const WAITS: u32 = 7;
@@ -403,7 +407,7 @@ mod tests {
             for work in 0..4 {
                 let spin = AdaptiveSpin::new(WaitStrategy::Adaptive, 1024);
                 let (mut ours, mut best, mut now, mut woken, mut most) = (0.0, 0.0, 1u64, 0u64, 0.0f64);
-                // Six long waits bring the waiter to where it sleeps at once.
+                // After six long waits the waiter sleeps at once.
                 for wait in (0..6).map(|_| 3).chain((0..WAITS).map(|wait| sequence / 4u32.pow(wait) % 4)) {
                     let sleep = u64::from(cost::of_sleep());
                     let budget = spin.budget_ns();

@@ -1,4 +1,4 @@
-//! Running threads that use a ring, are disturbed, and record their operations; and checking the history.
+//! Runs threads that use a ring while they are disturbed, records their operations, and checks the history.
 
 use std::fs;
 use std::path::PathBuf;
