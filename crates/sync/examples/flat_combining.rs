@@ -1,13 +1,13 @@
 //! Flat combining on a revocable lock: a ticket machine whose threads leave their requests to the owner of the lock.
 //!
 //! Each thread writes its request where all threads see it. One of them, the combiner, carries out all requests that it
-//! finds and publishes the result by one store. If it is preempted in between, another thread takes the lock away and
-//! does the same work: the first one's store fails, and no thread has waited for it.
+//! finds and publishes the result by one store. If the combiner is preempted before that store, another thread takes
+//! the lock away and does the same work. The store of the preempted thread then fails, and no thread has waited for it.
 //!
-//! A thread reads its result without the lock. Meanwhile the version that it reads may cease to be the current one, and
-//! its owner may overwrite it with a result that is never published. So the reader checks afterwards whether the
-//! version stayed the current one throughout, as with a sequence lock. The word that it checks counts publications: an
-//! owner publishes the same version again and again, so the version's index alone would not tell.
+//! A thread reads its result without the lock. Meanwhile another version may become the current one, and the owner of
+//! the version being read may overwrite it with a result that is never published. So the reader checks afterwards, as
+//! with a sequence lock, whether the version was the current one throughout. The word that it checks also counts
+//! publications: an owner publishes the same version repeatedly, so the version's index alone would not show a change.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -77,7 +77,7 @@ impl<P: Fn()> Machine<P> {
             (self.pause)();
             let ticket = version.ticket[thread].load(Relaxed);
             // Pairs with the releasing stores in `combine`: if the reads above saw a value of a later attempt, the
-            // second check sees everything its writer had seen before, which includes a publication of another version.
+            // second check sees what the writer of that value had seen, including the publication of another version.
             fence(Acquire);
             if self.current.load(Relaxed) == current {
                 return (done == request).then_some(ticket);

@@ -1,7 +1,7 @@
-//! An event count in memory that two processes map: this program starts itself as the waiting process.
+//! An event count in memory that two processes map: this program starts a copy of itself, which is the waiting process.
 //!
-//! The board is a file of zeros, which is also the initial state of its event counts. One process publishes numbers,
-//! the other adds them up and sleeps in between.
+//! The board is at first a file of zeros, which is the initial state of its event counts. One process publishes
+//! numbers, the other adds them up and sleeps in between.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -15,7 +15,7 @@ const NUMBERS: u64 = 100_000;
 /// The state that the processes share: only atomics and event counts, which other processes may change at any time.
 #[repr(C)]
 struct Board {
-    /// The number of published numbers.
+    /// How many numbers have been published.
     published: SharedSpEventCount64,
     /// The latest sum.
     sum: AtomicU64,

@@ -24,7 +24,8 @@
 //! ```
 //!
 //! Without the feature `std` the crate is `no_std` and consists of [`reclaim::hazard`] with the caller's own domains.
-//! The heavy fence is then the one that the program sets in `millstream_fence`, or a full fence on both sides.
+//! The heavy fence is then the one that the program sets in `millstream_fence`. If it sets none, both sides use full
+//! fences.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 

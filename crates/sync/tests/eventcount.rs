@@ -201,8 +201,7 @@ fn no_more_waiters_are_woken_than_asked<K: Kind>() {
     woken.recv_timeout(LONG).expect("a later waiter wakes");
 }
 
-/// Waits until the sleepers no longer nap: by the timed rule they check for themselves in the first second, but not
-/// later.
+/// Waits until the sleepers no longer nap: by the timed rule they wake up and check in the first second, but not later.
 fn until_no_naps(sleepers: &[i32]) {
     let began = Instant::now();
     for sleeper in sleepers {
@@ -328,7 +327,7 @@ fn a_dropped_task_hands_its_wake_up_on<K: Kind>() {
     assert!(poll(other.as_mut(), &other_alarm).is_pending());
     subject.add_waking(1, 1);
     let rung = dropped_alarm.rung.load(SeqCst);
-    // By the timed rule, the timekeeper may have woken it as well.
+    // By the timed rule, the timekeeper may have woken the task as well.
     let is_woken = if millstream_fence::is_asymmetric() { rung == 1 } else { rung >= 1 };
     assert!(is_woken, "the first task in the line was woken {rung} times");
     drop(dropped);

@@ -1,11 +1,11 @@
 //! Models of event counts: every interleaving of two or three threads, and every value that a weakly ordered machine
 //! may read.
 //!
-//! A lost wake-up shows as a deadlock, which loom reports. So do data that are not visible after the wait, since the
+//! A lost wake-up shows as a deadlock, which loom reports. So do data that are not visible after the wait, because the
 //! waiter then waits for a change that never comes.
 //!
-//! The largest models have one preemption less in the test command than in `cargo xtask soak models`. The same orderings
-//! meet in the models with one waiter, which keep the whole bound.
+//! The largest models have one preemption less in the test command than in `cargo xtask soak models`. The models with
+//! one waiter contain the same orderings, and keep the whole bound.
 #![cfg(all(feature = "std", loom))]
 
 use std::future::Future;
@@ -284,7 +284,7 @@ fn a_dropped_task_hands_its_wake_up_on() {
         let incrementing = thread::spawn(move || unsafe { incrementer.put_waking_one() });
         let key = subject.count.snapshot();
         if poll_once(&mut pin!(subject.count.wait_async(key))).is_ready() {
-            // This wake-up was the dropped task's to use, so the model hands it on.
+            // The dropped task received this wake-up, so the model passes it on.
             subject.count.add(0);
         }
         waiting.join().unwrap();

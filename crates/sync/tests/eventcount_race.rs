@@ -1,8 +1,8 @@
 //! The narrow race: the waiter sets its flag while the incrementer's last store is still on its way to memory.
 //!
-//! This is a program of its own, since the two threads meet only if no other test runs. Without the fence that makes up
-//! for overwritten flags it fails now and then, more often the larger `MILLSTREAM_STRESS` is; the proof is the model in
-//! `verify/tso`.
+//! This is a program of its own, because the two threads meet only if no other test runs. Without the fence that makes
+//! up for overwritten flags, the test fails now and then, and more often the larger `MILLSTREAM_STRESS` is. The proof
+//! is the model in `verify/tso`.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/fences.rs"]
@@ -33,7 +33,7 @@ const MIN_ROUNDS: u64 = 1000;
 /// Serializes the tests: their two threads need a core each to meet.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Cache lines that both threads write, so that the other thread's next store to them takes its time.
+/// Cache lines that both threads write, so that the other thread's next store to them takes long.
 #[derive(Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);
@@ -88,8 +88,8 @@ fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     });
 }
 
-/// Waits as a task does: a thread that falls asleep has the kernel check the count, by which time the store has
-/// arrived.
+/// Waits as a task does. For a thread that falls asleep, the kernel would check the count, and by then the store would
+/// have arrived.
 fn finish(mut future: impl Future<Output = ()> + Unpin, round: u64) {
     let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
     let waker = Waker::from(Arc::clone(&alarm));

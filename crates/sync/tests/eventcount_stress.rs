@@ -174,7 +174,7 @@ fn two_word_64_no_wake_up_is_lost() {
     no_wake_up_is_lost::<TwoWord<u64>>("two words, 64 bits");
 }
 
-/// A semaphore, each permit of which wakes one thread: a wake-up that goes astray leaves both a permit and a sleeper.
+/// A semaphore. Each permit wakes one thread, so a lost wake-up leaves both a permit and a sleeper.
 #[test]
 fn waking_one_at_a_time_leaves_no_item_behind() {
     let seed = millstream_verify_random::seed();

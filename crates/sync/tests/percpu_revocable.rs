@@ -143,8 +143,8 @@ fn a_thread_runs_is_preempted_sleeps_or_has_ended() {
         eventually("it sleeps", || activity(other) == Activity::Asleep);
         drop(guard);
         eventually("it runs", || activity(other) == Activity::Running);
-        // The thread shares one processor with this one: while this one is running, it is not.
-        // SAFETY: the masks are valid, and the threads belong to this test.
+        // The two threads share one processor: while this thread is running, the other is not. SAFETY: the masks are
+        // valid, and the threads belong to this test.
         unsafe {
             let mut one: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(libc::sched_getcpu() as usize, &mut one);
@@ -196,8 +196,8 @@ fn a_value_put_into_a_bag_comes_out_once() {
         }
         while Instant::now() < until {
             takes.fetch_add(bag.drain().unwrap().len() as u64, Relaxed);
-            // Threads that met this drain wait for its mutex. If the next one came before they were done, it would find
-            // no thread in a section.
+            // Threads that found their list closed by this drain wait for its mutex. A drain that came before they were
+            // done would find no thread in a section.
             let seen = puts.load(Relaxed);
             while puts.load(Relaxed) == seen && Instant::now() < until {
                 hint::spin_loop();

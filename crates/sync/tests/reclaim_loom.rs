@@ -1,12 +1,12 @@
 //! Models of reclamation: every interleaving of two threads (the larger models with bounded preemptions), and every
 //! value that a weakly ordered machine may read. Batches have one object, so that each retirement goes the whole way.
 //!
-//! Freed objects are poisoned, not given back: a reader that is too late finds the poison, and loom finds a free that
-//! is not ordered after the reader's last access. All other freed memory is poisoned, too, and kept aside for a while,
-//! since loom does not watch the structures' nodes.
+//! Freed objects are poisoned, and their memory stays allocated: a reader that is too late finds the poison, and loom
+//! finds a free that is not ordered after the reader's last access. All other freed memory is poisoned, too, and kept
+//! aside for a while, since loom does not watch the structures' nodes.
 //!
-//! The largest models have one preemption less in the test command than in `cargo xtask soak models`. One is enough for a
-//! node that comes back (ABA): the other thread runs from the load to the exchange.
+//! The largest models have one preemption less in the test command than in `cargo xtask soak models`. One preemption is
+//! enough for a node that is used again (ABA): the other thread runs between the load and the exchange.
 #![cfg(all(feature = "std", loom))]
 
 #[path = "support/aside.rs"]
@@ -77,7 +77,7 @@ fn shared_object() -> Arc<AtomicPtr<Object>> {
 fn an_object_stays_while_a_reader_has_it(batch: usize) {
     explore(None, move || {
         let (collector, shared) = (Collector::with(Settings { batch, ..Settings::DEFAULT }), shared_object());
-        // Shared state exists before the threads do: making it would order them.
+        // The shared state is made before the threads start, because making it later would order them.
         drop(collector.local().pin());
         let reader = {
             let (local, shared) = (collector.local(), Arc::clone(&shared));
@@ -240,8 +240,8 @@ fn hazards_garbage_of_a_dropped_local_is_freed_in_time() {
     });
 }
 
-/// A local is dropped while another thread looks for garbage left behind: that thread's next batch frees it at the
-/// latest.
+/// A local is dropped while another thread checks for garbage of dropped locals. That thread's next batch, at the
+/// latest, frees the garbage.
 #[test]
 fn hazards_later_batch_frees_garbage_of_a_dropped_local() {
     explore(Some(3), || {
@@ -330,7 +330,7 @@ fn queue_on_hazards_hands_each_value_to_one_in_order() {
 fn queue_on_epochs_of_two_producers_loses_nothing() {
     explore(Some(2), || {
         let queue = Arc::new(Queue::<Object, Epochs>::with_scheme());
-        // Shared state exists before the threads do: making it would order them.
+        // The shared state is made before the threads start, because making it later would order them.
         assert!(queue.pop().is_none());
         let other = {
             let queue = Arc::clone(&queue);
@@ -370,7 +370,7 @@ impl Drop for Watched {
 fn a_value_stays_while_it_is_read(replace: fn(&Snapshot<Watched>)) {
     explore(Some(2), move || {
         let cell = Arc::new(Snapshot::new(Watched::new(1)));
-        // Shared state exists before the threads do: making it would order them.
+        // The shared state is made before the threads start, because making it later would order them.
         drop(cell.read());
         let reader = {
             let cell = Arc::clone(&cell);

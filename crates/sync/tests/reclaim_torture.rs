@@ -93,7 +93,7 @@ impl Thread {
     }
 }
 
-/// Stops readers, different ones each time, until it is over.
+/// Stops readers, different ones each time, until `over` is set.
 fn disturb(readers: &[Thread], over: &AtomicBool, random: &mut Random) {
     while !over.load(Acquire) {
         GO_ON.store(false, Release);

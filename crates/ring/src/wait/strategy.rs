@@ -4,7 +4,7 @@
 ///
 /// | strategy | CPU while waiting | latency of an event | take it when |
 /// | --- | --- | --- | --- |
-/// | [`Adaptive`](Self::Adaptive) | none, after polling for as long as a sleep costs | 0.1 µs; a few µs if asleep | always, unless you know better |
+/// | [`Adaptive`](Self::Adaptive) | none, after some µs of polling | 0.1 µs, a few µs if asleep | in nearly all cases |
 /// | [`Block`](Self::Block) | none | a few µs | events are rare and other programs need the CPU |
 /// | [`Yield`](Self::Yield) | all that other threads do not use | 0.1 to 1 µs | waking a sleeper is never acceptable |
 /// | [`Spin`](Self::Spin) | a core | 0.1 µs | each waiter has a core to itself |

@@ -24,15 +24,16 @@
 //! ```
 //!
 //! # Why not one word?
-//! A word that several cores write moves between their caches, at 25 to 70 ns a move; an atomic addition to it costs
-//! that much as soon as two cores do it. A plain addition is no faster, since the moves remain, and it loses updates:
-//! half of them with two threads that do nothing else, and still many if additions are rare, since a thread that is
-//! preempted between load and store writes back a value that is a time slice old. Alexandra Fedorova's *Treacherous
-//! shared counters* describes a storage engine that ran at a quarter of its speed because of such statistics.
+//! A word that several cores write moves between their caches, and each move takes 25 to 70 ns. An atomic addition
+//! costs that much as soon as two cores add. A plain addition is no faster, because the word still moves, and it loses
+//! updates: half of them if two threads do nothing but add. It loses many even if additions are rare, because a thread
+//! that is preempted between load and store writes back a value that is a time slice old. Alexandra Fedorova's
+//! *Treacherous shared counters* describes a storage engine that ran at a quarter of its speed because of such
+//! statistics.
 //!
-//! So each processor has a word of its own ([`percpu`](crate::percpu)): no atomic instruction, and no lost update.
-//! Where the kernel has no restartable sequences, the threads share as many words as there are processors, by atomic
-//! additions; the results are the same.
+//! So each processor has a word of its own ([`percpu`](crate::percpu)): additions need no atomic instruction, and none
+//! is lost. Where the kernel has no restartable sequences, the threads add atomically to as many words as there are
+//! processors; the results are the same.
 //!
 //! # What a sum means
 //! Additions are not ordered with any other access: a counter is a statistic, not a message. A sum contains each
@@ -40,8 +41,8 @@
 //! concurrently; so it is exact once all adding threads are done. With additions only, a later sum is never smaller.
 //!
 //! # When not to use it
-//! When each addition needs to know the total (a ticket, a limit, a reference count), take an atomic word. When there
-//! are few additions and many sums, take one, too: a sum reads twice as many words as there are processors.
+//! When each addition needs to know the total (a ticket, a limit, a reference count), take an atomic word. Also take an
+//! atomic word when there are few additions and many sums: a sum reads twice as many words as there are processors.
 //!
 //! # Sources
 //! Fedorova's article above; Dave Dice, Yossi Lev and Mark Moir, *Scalable statistics counters* (SPAA 2013), for how

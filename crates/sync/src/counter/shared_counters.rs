@@ -11,9 +11,9 @@ use crate::percpu::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE,
 
 /// Up to 512 counters in shared memory: a file, `/dev/shm`, a memfd.
 ///
-/// Processes of one machine add concurrently, each addition by a [section](crate::percpu) on the page of its processor,
-/// as within one process; processes without restartable sequences add atomically to other pages. A process may be
-/// killed at any moment: its addition either happened or did not, and other processes are unaffected.
+/// All processes of one machine may add concurrently. Each addition is a [section](crate::percpu) on the page of its
+/// processor, as within one process. Processes without restartable sequences add atomically to other pages. A process
+/// may be killed at any moment: its addition either happened or did not, and other processes are unaffected.
 ///
 /// The file consists of pages of 4096 bytes, with words in the machine's little-endian order: the header (magic
 /// `MSCOUNT` and 0, then as `u64` each: version 1, counters, processors `p`), `p` pages that belong to processors, and
@@ -37,7 +37,7 @@ pub struct SharedCounters {
     processors: u32,
 }
 
-/// A file that cannot hold shared counters, or does not.
+/// The reason why a file cannot be used for shared counters.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharedError {
@@ -179,8 +179,8 @@ impl SharedCounters {
         if let Some(here) = Here::current(Numbers::Processor) {
             let first = NonNull::from(self.word(0, counter)).cast();
             for _ in 0..MAX_ATTEMPTS {
-                // SAFETY: each processor has a page with this word, and only sections that go by the processor's number
-                // write to it.
+                // SAFETY: each processor has a page with this word, and only sections that select it by the processor's
+                // number write to it.
                 if unsafe { section::add(here, Slots::new(first, self.processors), n) } == Outcome::Done {
                     return;
                 }

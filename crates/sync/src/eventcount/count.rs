@@ -60,7 +60,7 @@ impl<K: Kind, S: Scope> Count<K, S> {
     /// The sum of all increments so far, in the kind's width: 31 or 63 bits where the flag shares the word, 32 or 64
     /// bits where it does not. It wraps around.
     ///
-    /// Wait-free, one load. Acquire: everything written before the increments it counts is visible.
+    /// Wait-free, one load. Acquire: everything written before the counted increments is visible.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount64;
@@ -312,10 +312,10 @@ impl<W: Width, S: Scope> Count<Many<W>, S> {
 
     /// Adds `n` and wakes at most `most` of the sleeping waiters: threads first, then tasks, the longest waiting first.
     ///
-    /// This suits interchangeable waiters of which `most` can do all the new work: when `n` units arrive for a set of
-    /// workers, call `add_waking(n, n)`. The other waiters sleep on although the count changed. A wake-up is never
-    /// wasted: a waiter that gives up hands it on or returns [`Waited::Changed`], and a waiter that is woken with an
-    /// up-to-date key has checked for work after the increment.
+    /// Use this if the waiters are interchangeable and `most` of them can do all the new work: when `n` units arrive
+    /// for a set of workers, call `add_waking(n, n)`. The other waiters sleep on although the count changed. No wake-up
+    /// is wasted: a waiter that gives up passes its wake-up on or returns [`Waited::Changed`], and a waiter that is
+    /// woken with an up-to-date key has checked for work after the increment.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;

@@ -11,7 +11,7 @@ use super::scope::Scope;
 /// The exclusive right to increment a count that has a single incrementer.
 ///
 /// An incrementer is neither copied nor cloned, and incrementing borrows it mutably, so two threads cannot increment at
-/// the same time; it may be sent from one thread to another. `R` is the way it holds the count: a reference from
+/// the same time; it may be sent from one thread to another. `R` is how it refers to the count: a reference from
 /// [`split`](Count::split), or an [`Arc`] from [`pair`](Count::pair).
 ///
 /// ```compile_fail,E0499
@@ -77,12 +77,12 @@ impl<K: SoleKind, S: Scope> Count<K, S> {
 }
 
 impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R> {
-    /// The incrementer of a count that may be within reach of other threads, such as one in shared memory
+    /// The incrementer of a count that other threads may already use, such as a count in shared memory
     /// (`examples/shared_count.rs`).
     ///
-    /// For a count that processes share, it registers this process for heavy fences and tells the waiters whether that
-    /// succeeded: up to two system calls. It also wakes them, in case the previous incrementer died between its
-    /// increment and the wake-up.
+    /// For a count that processes share, this call registers the process for heavy fences and tells the waiters whether
+    /// that succeeded, which takes up to two system calls. It also wakes the waiters, in case the previous incrementer
+    /// died between its increment and the wake-up.
     ///
     /// # Safety
     /// There is no other incrementer of this count, in this process or another, as long as this one lives. Everything

@@ -56,8 +56,8 @@ impl<W: Width> Kind for Many<W> {
             // There may be more sleepers, so the flag stays.
             return;
         }
-        // The clearing comes before the wake-up: a waiter that announces itself later sets the flag again, and one that
-        // did so earlier is asleep and woken, or finds the word changed.
+        // The clearing comes before the wake-up: a waiter that announces itself later sets the flag again. A waiter
+        // that announced itself earlier is asleep and will be woken, or finds the word changed.
         self.0.fetch_and(!FLAG, Ordering::Relaxed);
         wake(usize::MAX);
     }

@@ -12,13 +12,12 @@
 //! | any thread | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
 //! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | on x86-64 about a store and a half; elsewhere two loads, a store, a [light fence](millstream_fence::light) |
 //!
-//! Take 64 bits if the count is also a sequence (then [`value`](Count::value) is the published position, and an
-//! increment publishes), or if a waiter may be kept from running while the count wraps around: with 32 bits, a waiter
-//! that does not run during exactly 2³¹ or 2³² increments (a few seconds of nothing but increments) finds the count
-//! unchanged and waits for one more increment.
+//! Take 64 bits if the count is also a sequence: then [`value`](Count::value) is the published position, and an
+//! increment publishes. Take 64 bits, too, if a waiter may be kept from running while the count wraps around. With 32
+//! bits, a waiter that does not run during exactly 2³¹ or 2³² increments (a few seconds of nothing but increments)
+//! finds the count unchanged and waits for one more increment.
 //!
-//! An event count does not exclude other threads and does not hand over a value: it tells *that* something changed, not
-//! what.
+//! An event count is not a lock, and it passes no value: it tells *that* something changed, not what.
 //!
 //! # Both sides
 //! ```
@@ -47,10 +46,10 @@
 //! ```
 //!
 //! # Memory shared between processes
-//! A shared count lies wherever the processes map the memory; zeroed memory is a new count, and a count holds no
-//! pointers (`examples/shared_count.rs`). Threads of all processes wait for it; tasks cannot. The layout is the count's
-//! word, in the portable form for one incrementer followed by a `u32` that is 1 while there may be waiters, and then a
-//! `u32` that is 1 if the single incrementer's process registered for heavy fences, else 0.
+//! A shared count contains no pointers, so each process may map it at any address. Zeroed memory is a new count
+//! (`examples/shared_count.rs`). Threads of all processes can wait for the count; tasks cannot. The layout begins with
+//! the count's word. In the portable form for one incrementer, a `u32` follows that is 1 while there may be waiters.
+//! The last field is a `u32` that is 1 if the single incrementer's process registered for heavy fences, else 0.
 //!
 //! Any process may be killed at any moment. A killed waiter leaves at worst a flag, which costs the next increment one
 //! system call. A killed incrementer may leave sleepers that it has not woken, so a thread that waits for a shared
@@ -59,9 +58,9 @@
 //! # How it works
 //! A flag beside the number says that a waiter sleeps or is about to. A waiter spins for a while, may nap (see
 //! [`SpinPolicy`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the same. A
-//! task first adds its waker to a list. An increment that finds the flag wakes the waiters. It remains to show that an
-//! increment cannot overlook the flag of a waiter that falls asleep; each kind of count has its own reason, given
-//! beside its code:
+//! task first adds its waker to a list. An increment that finds the flag wakes the waiters. An increment must not
+//! overlook the flag of a waiter that falls asleep. Each kind of count ensures this in its own way, explained beside
+//! its code:
 //!
 //! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
 //! - `unlocked.rs` (one incrementer, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the
@@ -79,7 +78,8 @@
 //! # Wakers
 //! A waker is cloned, woken and dropped outside every lock, so it may use the count it waits for. A waker that panics
 //! when an increment wakes it is contained: the panic hook reports it, all other waiters are woken, and the increment
-//! returns as usual. A panic of a waker's clone or drop while its own task is polled or dropped belongs to that task.
+//! returns as usual. If a waker's clone or drop panics while its own task is polled or dropped, the panic propagates
+//! there.
 //!
 //! # How it is proven
 //! Loom models check the counts of many incrementers and the portable form for one, with threads and tasks

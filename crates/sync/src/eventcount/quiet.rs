@@ -1,10 +1,11 @@
-//! The timed rule: once the flag has been set for a second and the count has not changed, the next increment sees it.
+//! The timed rule: once the flag has been set for a second and the count has not changed, the next increment sees the
+//! flag.
 
 use std::time::{Duration, Instant};
 
 use super::kind::Announced;
 
-/// Measures how long the count has stood still with the flag set.
+/// Measures for how long the flag has been set and the count has not changed.
 #[derive(Debug)]
 pub(super) struct Quiet {
     since: Instant,

@@ -98,9 +98,9 @@ mod futex {
     }
 }
 
-/// The futex as the kernel promises it, with no more order than that: what a thread did before a wake-up is visible to
-/// the threads that it wakes, and to those that compare the word afterwards. A wake-up shows its caller nothing of what
-/// the sleepers did before; loom's locks would, since each of their operations is a full fence.
+/// A futex with no more order than the kernel promises: what a thread did before a wake-up is visible to the threads
+/// that it wakes, and to those that compare the word afterwards. A wake-up does not show its caller what the sleepers
+/// did before. Loom's locks would show it, because each of their operations is a full fence.
 #[cfg(loom)]
 mod model {
     use std::collections::VecDeque;
@@ -115,7 +115,8 @@ mod model {
 
     #[derive(Debug, Default)]
     pub struct Queue {
-        /// The number of wake-ups. Each wake-up releases it, sleepers acquire it, and never the reverse.
+        /// The number of wake-ups. A wake-up changes it with release, and sleepers load it with acquire, never the
+        /// reverse.
         wakes: AtomicU32,
         /// In order of arrival. The lock and the sleeper's flag are those of the standard library: loom switches
         /// threads only in its own operations, so no thread ever waits for the lock, and neither of them orders

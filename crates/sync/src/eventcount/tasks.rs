@@ -1,7 +1,8 @@
 //! The tasks that wait for a count, behind a lock that is taken only when the flag is set.
 //!
 //! A waker is the user's code: its clone, wake and drop may panic, and may use this very count. So none of them runs
-//! under the lock: [`Tasks::with`] moves wakers in and out of the line and leaves the rest to its caller.
+//! under the lock: [`Tasks::with`] only moves wakers into and out of the line under the lock, and its caller clones,
+//! wakes and drops them outside.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -20,7 +21,7 @@ struct Line {
     waiting: BTreeMap<u64, Waker>,
 }
 
-/// A place in the line.
+/// A position in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 

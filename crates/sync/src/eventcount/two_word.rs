@@ -12,11 +12,13 @@ use crate::primitive::{AtomicU32, Ordering};
 /// and reads the flag once more. A waiter sets the flag, passes a heavy fence, and lets the kernel compare the value
 /// while it falls asleep.
 ///
-/// No wake-up is lost, since the two fences are ordered. If the light one comes first, the waiter sees the new value
-/// and does not fall asleep. If the heavy one comes first, the incrementer's second read sees the flag, unless the flag
-/// was cleared in between, that is, by the same increment before its store: then the first read saw a flag, and the
-/// incrementer wakes the waiter. Nor can the increment clear the flag of a waiter for the new value: such a waiter sets
-/// its flag after it read the value, whose release store comes after the clearing.
+/// No wake-up is lost, because one of the two fences comes first. If it is the light fence, the waiter sees the new
+/// value and does not fall asleep. If it is the heavy fence, the incrementer's second read sees the flag, unless this
+/// same increment cleared it before its store. In that case the first read saw a flag, so the incrementer wakes the
+/// waiter, too.
+///
+/// An increment cannot clear the flag of a waiter for the new value: such a waiter sets its flag after it has read the
+/// new value, and the release store of that value comes after the clearing.
 ///
 /// This is the two-word form of Paul Khuong's event counts, as in Composite's block points.
 #[repr(C)]
@@ -55,7 +57,7 @@ impl<W: Width> Kind for TwoWord<W> {
         let value = self.value.load(Ordering::Relaxed);
         // Relaxed: the second read below sees a flag that this one misses.
         let waited = self.waiters.load(Ordering::Relaxed) != 0;
-        // The flag stands for waiters on the current value, so it is cleared only right before the value changes.
+        // The flag belongs to waiters for the current value, so it is cleared only right before the value changes.
         if waited && Self::wrap(n) != 0 {
             // Relaxed: the release store below keeps this store before the new value.
             self.waiters.store(0, Ordering::Relaxed);

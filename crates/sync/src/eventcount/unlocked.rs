@@ -17,27 +17,27 @@ use crate::primitive::Ordering;
 /// In the x86-TSO model a store waits in its core's store buffer before it reaches memory, and the core itself reads
 /// its buffer first. So the incrementer always sees its own latest value, on whichever core it runs, and since no other
 /// thread changes the value, no increment is lost. A waiter sets the flag by a locked instruction, which acts on memory
-/// at one moment. One thing can go wrong: the waiter sets the flag after the `add` has read the word without it, or
-/// while an earlier sum still waits in the buffer; then the sum reaches memory and *overwrites the flag*, and the
-/// incrementer does not wake the waiter.
+/// at one moment. One thing can go wrong: the flag may be set after the `add` has read the word, or while an earlier
+/// sum still waits in the buffer. Then the sum reaches memory after the flag and *overwrites it*, and the incrementer
+/// does not wake the waiter.
 ///
 /// # When a waiter may sleep without limit
 /// A waiter of this kind sets the flag, issues a [heavy fence](millstream_fence::heavy), and falls asleep only if the
 /// kernel then still finds the value on which it waits. The fence interrupts each core that runs the process:
 ///
-/// - An interrupt comes between two instructions, never inside one, so each `add` lies wholly before or wholly after
-///   it. If before, the interrupt drained the sum to memory, so the waiter finds another value and does not sleep. If
-///   after, the `add` reads the word as the waiter left it, with the flag, and the incrementer wakes the waiter.
-/// - An incrementer that did not run during the fence has passed a full barrier since its last instruction, in the
-///   switch away from it, and the kernel checks which cores run the process after the waiter's flag is in memory. So
-///   its sums are in memory as above, and the code it executes after the switch back sees the flag.
+/// - An interrupt comes between two instructions, never inside one, so each `add` is wholly before or wholly after it.
+///   The interrupt drains the sum of an earlier `add` to memory, so the waiter finds another value and does not sleep.
+///   A later `add` reads the word with the flag, and the incrementer wakes the waiter.
+/// - An incrementer that did not run during the fence passed a full barrier when its core switched to another thread.
+///   The kernel checks which cores run the process only after the waiter's flag is in memory. So the incrementer's
+///   earlier sums are in memory, as above, and its instructions after the switch back see the flag.
 ///
-/// That holds for the flag that stood *during the fence*. So a flag must not be cleared and set again by another waiter
-/// while the value is the same: that waiter's flag may still be overwritten, since its own fence is yet to come, and
-/// the first waiter would rely on that flag. Therefore the flag disappears only together with a change of the value.
-/// When the incrementer finds the flag only by the sign of its sum, it wakes the waiters and leaves the flag set; the
-/// next increment removes it, at the price of one more system call. As a consequence, the kernel needs to compare only
-/// the value, and the flag may lie outside the futex word.
+/// This protects only the flag that was set *during the fence*. Suppose that flag were cleared, and another waiter set
+/// it again for the same value. Until that waiter has passed its own fence, its flag may be overwritten, although the
+/// first waiter relies on it. Therefore the flag is cleared only together with a change of the value. When the
+/// incrementer finds the flag only by the sign of its sum, it wakes the waiters and leaves the flag set; the next
+/// increment removes it, at the price of one more system call. As a consequence, the kernel needs to compare only the
+/// value, and the flag may lie outside the futex word.
 ///
 /// Without such a fence, the waiter sleeps for short, growing times and checks again, for a second after it saw the
 /// flag; if the value is then still the same, it sleeps without limit. Interrupts drain each core's buffer, and the
@@ -45,13 +45,13 @@ use crate::primitive::Ordering;
 /// second, which a core isolated for one thread (`nohz_full`, no interrupts routed to it) may not do.
 ///
 /// The model in `verify/tso` checks the argument: it enumerates all executions of the x86-TSO machine, and finds the
-/// lost wake-up if the fence or the second check is left out, if interrupts could cut the addition, or if the flag is
-/// cleared on its own.
+/// lost wake-up if the fence or the second check is left out, if an interrupt could divide the addition, or if the flag
+/// is cleared without a change of the value.
 ///
 /// # Source
 /// The single-producer form of Paul Khuong's event counts in Concurrency Kit. New here are the fence instead of a
 /// one-second wait, the flag that stays as long as its value even if no waiter is left, and the test of a 64-bit word's
-/// sign, which Concurrency Kit reads by an `xadd` of five times the cost.
+/// sign, for which Concurrency Kit uses an `xadd` that costs five times as much.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Unlocked<W: Width>(W::Atomic);

@@ -15,7 +15,7 @@ use super::timekeeper;
 impl<K: Kind> Count<K, Private> {
     /// A future that is ready when the count differs from `key`.
     ///
-    /// It may be dropped at any time; a wake-up meant for a single waiter is then handed to another one. Polling never
+    /// It may be dropped at any time; a wake-up meant for a single waiter then passes to another waiter. Polling never
     /// sleeps; when the task is about to wait, the poll takes a lock briefly and, with a single incrementer, passes a
     /// heavy fence (some 10 µs). Everything written before the increment that ended the wait is visible afterwards
     /// (acquire).
@@ -62,9 +62,9 @@ impl<K: Kind> Count<K, Private> {
 pub struct WaitAsync<'a, K: Kind> {
     count: &'a Count<K, Private>,
     key: Key,
-    /// The task's place in the line, from the first poll that had to wait.
+    /// The task's position in the line, from the first poll that had to wait.
     ticket: Option<Ticket>,
-    /// Set while only time can tell that the flag was seen.
+    /// Set while the task relies on the timed rule.
     quiet: Option<Quiet>,
 }
 

@@ -15,8 +15,8 @@ pub enum Added {
 
 /// Words to which x86-64 adds in one instruction.
 pub trait AddUnlocked {
-    /// Adds unless the word has its topmost bit set, by one instruction that an interrupt cannot cut in two, and learns
-    /// from the flags of this very instruction whether the sum has the bit. To other cores it is a load and a store.
+    /// Adds unless the word has its topmost bit set. The addition is one instruction, which an interrupt cannot divide,
+    /// and the processor flags that it sets show whether the sum has the bit. To other cores it is a load and a store.
     ///
     /// The topmost bit of `n` is clear. Only one thread at a time may call this. Release, like every store of x86-64.
     fn add_unlocked(&self, n: u64) -> Added;

@@ -6,21 +6,22 @@ use super::{Lock, erratum, raw_mutex};
 use crate::eventcount::{EventCount, SpinPolicy};
 use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 
-/// Spins for some two hundred microseconds, with yields, then sleeps on an event count.
+/// A lock whose waiters spin for some two hundred microseconds, with yields, and then sleep on an event count.
 ///
 /// Acquiring a free lock is one locked instruction. Releasing is a store, a [light fence](millstream_fence::light) and
-/// a load: no locked instruction, where other mutexes have a second one. The waiter that goes to sleep pays for this
-/// with a heavy fence, which interrupts the process's other running threads for a microsecond. Acquiring blocks and is
-/// an acquire; trying is wait-free; releasing is a release, wait-free while no waiter sleeps. Unfair: any thread that
+/// a load, whereas other mutexes need a second locked instruction. A waiter that goes to sleep pays for this with a
+/// heavy fence, which interrupts the process's other running threads for a microsecond. Acquiring blocks and is an
+/// acquire; trying is wait-free; releasing is a release, wait-free while no waiter sleeps. Unfair: any thread that
 /// arrives while the lock is free may take it, ahead of sleeping waiters. Sleeping waiters are woken one at a time, to
 /// try again.
 ///
 /// # Why no wake-up is lost
 /// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, passes a heavy fence, and then
-/// checks the lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. One fence of
-/// such a pair comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third thread
-/// that will release it later. If it is the heavy one, the releasing thread finds a sleeper and no call, and calls: it
-/// increments the event count. The waiter took its snapshot of the count before it cleared the flag, so its wait ends.
+/// checks the lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. One of the
+/// two fences comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third thread
+/// that will release it later. If it is the heavy one, the releasing thread finds a sleeper and `CALLED` clear. It then
+/// *calls* a waiter: it sets `CALLED` and increments the event count. The waiter took its snapshot of the count before
+/// it cleared the flag, so its wait ends.
 ///
 /// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
 /// the event count or is about to, so a waiter wakes up. That waiter either acquires the lock while it spins, and

@@ -1,6 +1,7 @@
 //! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read a stale value.
 
-/// Follows the locked instruction that acquires a lock. Costs a load and a branch on x86-64, and nothing elsewhere.
+/// To be called right after the locked instruction that acquires a lock. Costs a load and a branch on x86-64, and
+/// nothing elsewhere.
 #[inline(always)]
 pub(super) fn after_acquisition() {
     #[cfg(all(target_arch = "x86_64", not(loom)))]

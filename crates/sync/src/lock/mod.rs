@@ -22,13 +22,13 @@
 //! ```
 //!
 //! # When the standard mutex is the right choice
-//! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles, which a
-//! thread that holds the lock for a microsecond does not notice. It poisons itself when its holder panics, which these
-//! locks do not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an `Adaptive`
-//! makes one, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A lock that only spins
-//! is wrong wherever a thread may be preempted while it holds the lock, which is everywhere but in a real-time set-up:
-//! with more threads than cores the waiters burn their time slices until the holder runs again. All spin locks here
-//! yield every now and then, which only mitigates the worst case.
+//! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles, which
+//! does not matter to a thread that holds the lock for a microsecond. It poisons itself when its holder panics, which
+//! these locks do not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an
+//! `Adaptive` makes one, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A lock that
+//! only spins is wrong wherever a thread may be preempted while it holds the lock, which is everywhere but in a
+//! real-time set-up: with more threads than cores the waiters burn their time slices until the holder runs again. All
+//! spin locks here yield every now and then, which only mitigates the worst case.
 //!
 //! # Why they exclude, even on weakly ordered machines
 //! An acquisition is a read-modify-write of one word: of all threads that find it free only one makes it taken, since

@@ -4,8 +4,8 @@ use crate::primitive::spin_loop;
 
 /// The number of checks after which a spinning thread yields: the holder may be waiting for this very core.
 const CHECKS_PER_YIELD: u32 = 100;
-/// The shortest and the longest back-off in pause instructions, the longest being some ten microseconds, and the factor
-/// by which it grows.
+/// The shortest and the longest back-off, in pause instructions, and the factor by which it grows. The longest one
+/// takes some ten microseconds.
 const MIN_PAUSES: u32 = 8;
 const MAX_PAUSES: u32 = 512;
 const GROWTH: u32 = 4;
@@ -33,8 +33,8 @@ impl Checks {
     }
 }
 
-/// A spin policy with exponential back-off up to a bound: while one thread stays away, the other has the cache line to
-/// itself. The pauses grow fast, since each check takes the line from the holder.
+/// A spin policy with exponential back-off up to a bound: during a pause, the holder has the cache line to itself. The
+/// pauses grow fast, because each check takes the line from the holder.
 pub(super) struct Backoff {
     pauses: u32,
     /// The number of back-offs of maximum length so far.

@@ -28,7 +28,7 @@ impl Flag {
     }
 
     fn is_set(&self) -> bool {
-        // Relaxed: the answer is a hint; only `try_set` acquires.
+        // Relaxed: the result is a hint; only `try_set` acquires.
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -78,17 +78,17 @@ macro_rules! test_and_set {
 test_and_set! {
     /// The test-and-set lock: tries to take the lock, again and again.
     ///
-    /// Every try writes, so while a thread waits the cache line never rests, not even in the holder's cache. Acquiring
-    /// blocks, by spinning with yields, and costs one locked instruction if the lock is free; trying is wait-free;
-    /// releasing is wait-free, one store. Acquiring is an acquire, releasing a release. Unfair.
+    /// Every try writes, so while a thread waits, the cache line moves between the cores all the time, even away from
+    /// the holder. Acquiring blocks, by spinning with yields, and costs one locked instruction if the lock is free;
+    /// trying is wait-free; releasing is wait-free, one store. Acquiring is an acquire, releasing a release. Unfair.
     Tas, retry
 }
 
 test_and_set! {
     /// The test-and-test-and-set lock: tries to take the lock only when it looks free.
     ///
-    /// Waiting threads only read, so the line may rest in all caches until the lock is released; then all of them try
-    /// at once. Otherwise like [`Tas`].
+    /// Waiting threads only read, so all caches may share the line until the lock is released. Then all waiting threads
+    /// try at once. Otherwise like [`Tas`].
     Ttas, test_and_retry
 }
 

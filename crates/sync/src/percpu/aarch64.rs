@@ -31,8 +31,8 @@
 //! processor or delivers a signal while the program counter is between 77 and 88, it clears `rseq_cs` and makes the
 //! thread continue at 99, provided that the signature comes right before 99.
 //!
-//! The word that keeps sections out of a list is loaded with acquire, which pairs with the release store that lets them
-//! in again: a section that runs sees the work done on the slot meanwhile.
+//! The word that closes a list to sections is loaded with acquire, which pairs with the release store that opens the
+//! list again: a section that runs sees the work done on the slot meanwhile.
 
 use std::arch::asm;
 use std::ptr::NonNull;

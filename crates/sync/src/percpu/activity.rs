@@ -18,9 +18,9 @@ pub enum Activity {
 /// The current activity of the thread of this process with the kernel's thread id `thread` (gettid(2)).
 ///
 /// A running thread uses processor time, which the kernel reports to the nanosecond: if the thread's clock advances
-/// between two readings, the thread is running. If not, its state in /proc tells whether it could. The answer may be
-/// out of date by the time the caller reads it: treat it as advice. Costs two system calls, below a microsecond, for a
-/// running thread; otherwise also reading a small file in /proc.
+/// between two readings, the thread is running. If not, its state in /proc tells whether it could run. The result may
+/// be out of date when the caller reads it: treat it as advice. For a running thread the cost is two system calls,
+/// below a microsecond; for other threads, a small file in /proc is read, too.
 ///
 /// ```
 /// use millstream_sync::percpu::{Activity, activity};

@@ -10,8 +10,8 @@ use super::{arch, registration};
 
 /// This thread's live rseq area: proof that the kernel restarts the thread's sequences.
 ///
-/// Each thread has its own area, so this value stays with its thread. The area lives until the thread ends: destructors
-/// of thread-local values must not use a stored one but ask again.
+/// Each thread has its own area, so this value stays with its thread. The area lives until the thread ends: a
+/// destructor of a thread-local value must not use a stored area, but call [`current`](Self::current) again.
 ///
 /// ```
 /// use millstream_sync::percpu::Area;

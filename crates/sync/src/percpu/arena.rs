@@ -1,4 +1,4 @@
-//! The memory of [`Words`](super::Words): pages that are handed out word by word.
+//! The memory of [`Words`](super::Words): pages that are allocated word by word.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::pages::{Pages, processors};
 use super::words::MAX_WORDS;
 
-/// A page for each processor, and as many again for threads that cannot use those. Chunks are never freed: words given
-/// back are handed out again.
+/// A page for each processor, and as many further pages for threads that cannot run sections. Chunks are never freed;
+/// returned words are reused.
 struct Chunk {
     pages: Pages,
     taken: [bool; MAX_WORDS],
@@ -32,7 +32,7 @@ pub(super) fn take(len: usize) -> NonNull<u64> {
     first
 }
 
-/// Takes back words handed out by [`take`], whose copies are zero again.
+/// Returns words that [`take`] allocated. All their copies must be zero again.
 pub(super) fn give_back(first: NonNull<u64>, len: usize) {
     let mut chunks = chunks();
     let places = chunks.iter_mut().find_map(|chunk| chunk.places(first, len));

@@ -12,7 +12,7 @@ use super::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome};
 use super::words::Words;
 
 /// A bag of values, for example of reusable buffers. Each processor has a list, and a value is taken from the
-/// processor's own list as long as that lasts.
+/// processor's own list while that list has any.
 ///
 /// Each put and each take is one [section](super), without atomic instructions. After four aborted sections, while a
 /// thread [drains](Bag::drain) the bag, and where the kernel has no sections, the operation uses a list that all
@@ -33,7 +33,7 @@ use super::words::Words;
 /// ```
 #[derive(Debug)]
 pub struct Bag<T> {
-    /// For each processor, its list's first node and whether sections must keep out.
+    /// For each processor, the first node of its list, and whether the list is closed to sections.
     lists: Words,
     rest: Mutex<Vec<T>>,
     /// Whether other threads' sections can be restarted; if not, the bag uses no sections.
@@ -77,8 +77,8 @@ impl<T> Bag<T> {
         }
     }
 
-    /// Takes a value out: from this processor's list, or from the shared one. `None` if both are empty, although other
-    /// processors may have some. Frees the value's node; otherwise its progress is that of [`put`](Self::put).
+    /// Takes a value out: from this processor's list, or from the shared one. `None` if both are empty, even if other
+    /// processors' lists have values. Frees the value's node; otherwise its progress is that of [`put`](Self::put).
     pub fn take(&self) -> Option<T> {
         // SAFETY: each processor has two words, all sections here use the same slot numbering, and nodes in a list are
         // alive.
@@ -93,8 +93,8 @@ impl<T> Bag<T> {
 
     /// Takes all values out, from all processors.
     ///
-    /// Tells sections to keep out, restarts those in progress, and takes the lists. Meanwhile other threads use the
-    /// shared list, for some microseconds. Blocking; one system call that interrupts the other running threads.
+    /// Closes the lists to sections, restarts the sections in progress, and takes the lists. Meanwhile other threads
+    /// use the shared list, for some microseconds. Blocking; one system call that interrupts the other running threads.
     ///
     /// # Errors
     /// If the system no longer restarts sections, although it did when the bag was made. Then the bag keeps all its

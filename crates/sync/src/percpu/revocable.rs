@@ -11,16 +11,16 @@ use super::restart::{Sections, restart};
 use super::section::{self, MAX_ATTEMPTS, Outcome};
 use super::{Activity, Area, activity};
 
-/// A lock whose holder loses it when it is preempted and another thread wants it: no thread waits for one that is
-/// not running.
+/// A lock that another thread may take from its holder when the holder is preempted: no thread waits for a thread that
+/// is not running.
 ///
 /// The holder reads as it likes, and writes through its [`Ownership`]: each store happens only if the lock is still the
 /// holder's own, and one [section](super) both checks and stores. A thread that takes the lock away restarts the
 /// sections of all others, and from then on every store of the former holder fails. The guarded data must make sense
 /// after each single store: prepare a new version out of the readers' sight, and publish it by one store. A thread that
-/// reads a version without the lock checks afterwards whether that version stayed current throughout, since the owner
-/// may have begun to overwrite it with the next one. For this check it compares a word that has a different value for
-/// each publication.
+/// reads a version without the lock checks afterwards whether that version stayed current throughout, because the owner
+/// may have begun to overwrite it with the next version. The check compares a word that has a different value for each
+/// publication.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -3,8 +3,8 @@
 //! Each call makes one attempt. A caller calls again while the outcome is [`Aborted`](Outcome::Aborted), at most
 //! [`MAX_ATTEMPTS`] times, and then takes another path: under a debugger that steps through a section, every attempt is
 //! aborted. Wait-free, without atomic instructions and without fences. The values that a section reads were written by
-//! sections on the same slot. A thread that touches a slot in any other way first says so in a word that the sections
-//! check, and then [`restart`](super::restart())s them.
+//! sections on the same slot. A thread that accesses a slot in any other way first sets a word that the sections check,
+//! and then [`restart`](super::restart())s the sections.
 
 use std::arch::asm;
 use std::ptr::NonNull;
@@ -166,7 +166,7 @@ pub(crate) unsafe fn compare_and_store(here: Here, slots: Slots, expected: u64, 
 }
 
 /// Prepends a node to the slot's list. The slot's first word points to the first node; its second word, unless it is
-/// zero, keeps sections out ([`Frozen`](Outcome::Frozen)). A node's first word points to the next node.
+/// zero, closes the list to sections ([`Frozen`](Outcome::Frozen)). A node's first word points to the next node.
 ///
 /// # Safety
 /// The contract of [`Slots::new`], with two words in each slot. The caller owns the node's first word, and leaves it to

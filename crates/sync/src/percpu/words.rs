@@ -11,13 +11,13 @@ use super::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE, Slots};
 /// The largest number of adjacent words: as many as a page holds.
 pub(super) const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 
-/// Some words, in one copy for each processor, and as many copies again for threads that cannot use those.
+/// Some words, with one copy for each processor, and as many further copies for changes outside sections.
 ///
-/// A change goes to the copy of the processor on which it runs, by a [section](super). After four aborted
-/// sections, or where the kernel has no sections, it goes by an atomic instruction to a copy that the thread's number
-/// selects. Every change is in exactly one copy; the caller decides how the copies combine: a sum, a maximum.
+/// A change goes to the copy of the processor on which it runs, by a [section](super). After four aborted sections, or
+/// where the kernel has no sections, an atomic instruction changes a copy that the thread's number selects. Every
+/// change is in exactly one copy; the caller decides how the copies combine: a sum, a maximum.
 ///
-/// All `Words` of a process share pages: one word takes eight bytes for each processor in use, and the same again where
+/// All `Words` of a process share pages: one word takes eight bytes for each processor in use, and twice as many where
 /// there is no rseq. A copy shares its cache lines only with other words of the same processor.
 ///
 /// ```
@@ -32,7 +32,7 @@ pub(super) const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 pub struct Words {
     first: NonNull<u64>,
     len: u32,
-    /// Number of copies that belong to processors; as many again, after them, belong to threads.
+    /// The number of copies that belong to processors. As many further copies follow, which belong to threads.
     processors: u32,
 }
 
@@ -131,8 +131,8 @@ impl<'a> Word<'a> {
 
     /// Stores `next(old)` in one copy, and returns `old`. `next` may be called several times.
     ///
-    /// Lock-free: on the processor's copy at most four rounds, then by compare-and-swap on the thread's. Not ordered
-    /// with any other access.
+    /// Lock-free: makes at most four attempts on the processor's copy, and then changes the thread's copy by
+    /// compare-and-swap. Not ordered with any other access.
     ///
     /// ```
     /// use millstream_sync::percpu::Words;

@@ -28,8 +28,8 @@
 //!
 //! From the store to `rseq_cs` on, the kernel knows of the section. When it preempts the thread, moves it to another
 //! processor or delivers a signal while the instruction pointer is between 77 and 88, it clears `rseq_cs` and makes the
-//! thread continue at 99, provided that the signature comes right before 99. An instruction that reads and writes is
-//! not cut in two by an interrupt, so it may be the one that commits.
+//! thread continue at 99, provided that the signature comes right before 99. An interrupt does not divide an
+//! instruction that reads and writes, so such an instruction may be the one that commits.
 
 use std::arch::asm;
 use std::ptr::NonNull;
@@ -153,7 +153,7 @@ macro_rules! store_if {
 
 pub(super) use {compare_and_store, list_pop, list_push, raise, slot_section, store_if};
 
-/// Adds `n` to the slot's word. This section keeps no outcome in a register, since it must be the shortest of all.
+/// Adds `n` to the slot's word. This section keeps no outcome in a register, because it must be as short as possible.
 ///
 /// # Safety
 /// The contract of [`section::add`](super::section::add), whose operands these are.

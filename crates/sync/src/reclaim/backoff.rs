@@ -2,7 +2,7 @@
 
 use crate::primitive::spin_loop;
 
-/// A back-off that doubles with each failure, up to some microseconds: while one thread stays away, the other keeps the
+/// A back-off that doubles with each failure, up to some microseconds: while one thread pauses, another one keeps the
 /// cache lines, and both finish sooner.
 pub(super) struct Backoff {
     spins: u32,

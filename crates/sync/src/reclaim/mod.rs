@@ -1,10 +1,10 @@
-//! Memory reclamation without cost to readers: it decides when to free an object that other threads may still use.
+//! Memory reclamation: freeing an object that other threads may still use, without cost to those that read it.
 //!
 //! A lock-free structure unlinks an object while other threads hold its address. Readers announce the objects they use,
-//! by plain stores; the reclaimer makes sure that it sees these announcements before it frees. On most machines that
-//! takes a full fence between each reader's store and its next load, some 40 cycles each time. Here readers pass a
-//! [light fence](millstream_fence::light), which needs no fence instruction, and the reclaimer passes a heavy one, once
-//! per thousand objects.
+//! by plain stores; the reclaimer ensures that it sees these announcements before it frees objects. On most machines
+//! that takes a full fence between each reader's store and its next load, some 40 cycles each time. Here readers pass a
+//! [light fence](millstream_fence::light), which needs no fence instruction, and the reclaimer passes a heavy fence,
+//! once per thousand objects.
 //!
 //! # Which one do I want?
 //! | I want | use |
@@ -82,7 +82,7 @@ macro_rules! process_wide {
             &SHARED
         }
 
-        /// One state for each execution of a model; it is leaked, since a model's threads may end after its statics.
+        /// One state for each execution of a model; it is leaked, because a model's threads may end after its statics.
         #[cfg(loom)]
         fn shared() -> &'static Shared {
             loom::lazy_static! {
@@ -112,6 +112,6 @@ use process_wide;
 /// Runs destructors when a thread ends, where a panic would abort the process. The panic hook has reported it.
 #[cfg(feature = "std")]
 fn at_the_end_of_a_thread(free: impl FnOnce()) {
-    // The payload is leaked, since its destructor may panic, too.
+    // The payload is leaked, because its destructor may panic, too.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(free)).map_err(std::mem::forget);
 }

@@ -13,12 +13,11 @@ use crate::primitive::{AtomicPtr, Ordering};
 
 /// A first-in, first-out queue for any number of threads, without a bound.
 ///
-/// Lock-free: an operation starts over only if another one has made progress. Linearizable. For a queue with a bound,
-/// which keeps memory in check, take a channel of `millstream-ring`; this one is for producers that must not be
-/// refused.
+/// Lock-free: an operation starts over only if another one has made progress. Linearizable. This queue is for producers
+/// that must never be refused. For a bounded queue, take a channel of `millstream-ring`.
 ///
-/// The algorithm of Michael and Scott (1996): a list whose first node is a dummy; `push` links a node behind the last
-/// and then moves `tail`, and any thread that finds `tail` lagging moves it on.
+/// The algorithm is that of Michael and Scott (1996): a list whose first node is a dummy. `push` links a node behind
+/// the last one, and then moves `tail`. A thread that finds `tail` behind the last node moves it, too.
 ///
 /// ```
 /// use millstream_sync::reclaim::Queue;
@@ -90,7 +89,8 @@ impl<T, S: Scheme> Queue<T, S> {
                 let link = unsafe { &(*tail).next };
                 let next = link.load(Ordering::Acquire);
                 if !next.is_null() {
-                    // The thread that linked it is about to move the tail; help it only if it takes its time.
+                    // The thread that linked `next` is about to move the tail. This thread pauses first, and then moves
+                    // the tail if necessary.
                     backoff.spin();
                     if self.tail.0.load(Ordering::Relaxed) == tail {
                         self.move_tail(tail, next);
@@ -120,20 +120,20 @@ impl<T, S: Scheme> Queue<T, S> {
                 if next.is_null() {
                     return None;
                 }
-                // `tail` must not stay behind on a node that is retired: a `push` would find it there, perhaps after
-                // the hazards have been scanned.
+                // `tail` must not point to a retired node: a `push` could still read it, perhaps after the hazards have
+                // been scanned.
                 if self.tail.0.load(Ordering::Acquire) == head {
                     self.move_tail(head, next);
                 }
                 // Release: a thread that finds `next` as the head finds it initialized.
                 if self.head.0.compare_exchange(head, next, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                     // SAFETY: `next` is protected, although `head` was not read again after the hazard of `next` was
-                    // set: `next` can be retired only after it was the head, and a heavy fence after that comes after
-                    // our light one, since otherwise the exchange would have found the head gone. The thread that moves
-                    // the head to `next` takes its value, once. The old dummy is unreachable: `head` and `tail` are
-                    // past it.
+                    // set. `next` can be retired only after it has been the head. A heavy fence after that comes after
+                    // our light fence, because otherwise the exchange would have found another head. The thread that
+                    // moves the head to `next` takes its value, once. The old dummy is unreachable: `head` and `tail`
+                    // are past it.
                     unsafe {
-                        // A `T` from here on, so that it is dropped if a destructor that `retire` runs panics.
+                        // This is a `T` from here on, so it is dropped if a destructor that `retire` runs panics.
                         let value = ptr::read((*next).value.get()).assume_init();
                         section.retire(head);
                         return Some(value);
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// A third thread could find the tail there, just before the node is freed.
+    /// If the tail stayed there, a third thread could find the node just before it is freed.
     #[test]
     fn the_tail_never_stays_on_a_retired_node() {
         let mut model = loom::model::Builder::new();

@@ -1,4 +1,4 @@
-//! The list of all records of one kind: each reader writes its own, the reclaimer reads all.
+//! The list of all records of one kind: each reader writes its own record, and the reclaimer reads all records.
 
 use alloc::boxed::Box;
 use core::iter;
@@ -7,12 +7,12 @@ use core::ptr;
 
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering, const_fn};
 
-/// A list of records that grows and does not shrink while it lives; records given back are reused. Lock-free.
+/// A list of records that grows and does not shrink while it lives; released records are reused. Lock-free.
 pub(crate) struct Registry<R> {
     newest: AtomicPtr<Entry<R>>,
 }
 
-/// A record and its place in the list, on cache lines of its own (two, since processors fetch pairs).
+/// A record and its link in the list, on cache lines of their own (two, because processors fetch pairs).
 #[repr(align(128))]
 pub(crate) struct Entry<R> {
     record: R,
@@ -58,7 +58,7 @@ impl<R> Registry<R> {
         self.iter().filter(move |entry| is_wanted(&entry.record) && entry.try_acquire())
     }
 
-    /// Gives the entry back. The next owner sees everything that this one did to the record.
+    /// Releases the entry. The next owner sees everything that this owner did to the record.
     pub(crate) fn release(entry: &Entry<R>) {
         entry.taken.store(false, Ordering::Release);
     }
@@ -74,7 +74,7 @@ impl<R> Registry<R> {
 
 impl<R> Entry<R> {
     fn try_acquire(&self) -> bool {
-        // Acquire pairs with `release`: the new owner sees the record as the last one left it.
+        // Acquire pairs with `release`: the new owner sees the record as the previous owner left it.
         !self.taken.load(Ordering::Relaxed)
             && self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }

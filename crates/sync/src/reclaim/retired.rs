@@ -1,5 +1,5 @@
-//! Retired objects: unreachable, and freed once no reader uses them, a few at a time. So no single `retire` pays for a
-//! whole batch, and the allocator gets memory back at the pace of the requests.
+//! Retired objects. They are unreachable, and are freed a few at a time when no reader uses them any more. So no single
+//! `retire` pays for a whole batch, and memory returns to the allocator at the pace of the requests.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -97,7 +97,7 @@ impl Ready {
         }
     }
 
-    /// Hands over all objects.
+    /// Moves all objects out.
     #[cfg(feature = "std")]
     pub(super) fn take_out(&self) -> Vec<Retired> {
         // SAFETY: only the thread that owns the record with these objects calls this, and no reference outlives a
@@ -106,8 +106,8 @@ impl Ready {
     }
 
     /// Frees up to `most` objects. Calls `leaves` before each, so that the owner's count is right even if a destructor
-    /// panics. Inside a destructor that runs from here it frees none, so that a long list of objects that own each
-    /// other causes no deep recursion.
+    /// panics. A call from within such a destructor frees none, so a long list of objects that own each other causes no
+    /// deep recursion.
     pub(super) fn free(&self, most: usize, leaves: impl Fn()) {
         if self.freeing.replace(true) {
             return;
@@ -122,8 +122,8 @@ impl Ready {
         }
     }
 
-    /// Frees, like [`free`](Ready::free), until at most `left` objects remain: destructors that retire may make objects
-    /// ready faster than `free` frees them, a few at a time. Inside a destructor that runs from here it frees none.
+    /// Frees, like [`free`](Ready::free), until at most `left` objects remain. This is needed if destructors retire
+    /// objects faster than `free` frees them. A call from within such a destructor frees none.
     #[inline]
     pub(super) fn free_down_to(&self, left: usize, leaves: impl Fn()) {
         while self.len() > left && !self.is_freeing() {

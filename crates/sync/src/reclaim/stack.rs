@@ -16,7 +16,8 @@ use crate::primitive::{AtomicPtr, Ordering};
 /// successful compare-and-swap (an empty `pop` at its load).
 ///
 /// Treiber's algorithm (1986): nodes in a list, whose top is changed by compare-and-swap. A popped node is retired,
-/// since other threads may still read it; it is not reused before they are done, which also rules out the ABA problem.
+/// because other threads may still read it. Its memory is not reused before they are done, which also rules out the ABA
+/// problem.
 ///
 /// ```
 /// use millstream_sync::reclaim::Stack;
@@ -71,8 +72,8 @@ impl<T, S: Scheme> Stack<T, S> {
     /// Pushes `value` onto the top. Allocates a node. Release: the thread that pops the value sees everything written
     /// before.
     pub fn push(&self, value: T) {
-        // The top needs no protection: only its address is used, and if another node has come to the same address, that
-        // node is the top.
+        // The top needs no protection: only its address is used. If a new node has the same address by then, that node
+        // is the top.
         let mut top = self.top.load(Ordering::Relaxed);
         let node = Box::into_raw(Box::new(Node { value: ManuallyDrop::new(value), below: top }));
         // Release pairs with the acquiring load in `pop`, which finds the node initialized.
@@ -103,7 +104,7 @@ impl<T, S: Scheme> Stack<T, S> {
                     // SAFETY: this thread took the node out, so it owns the value, and no other thread retires the
                     // node.
                     unsafe {
-                        // A `T` from here on, so that it is dropped if a destructor that `retire` runs panics.
+                        // This is a `T` from here on, so it is dropped if a destructor that `retire` runs panics.
                         let value = ManuallyDrop::into_inner(ptr::read(&raw const (*top).value));
                         section.retire(top);
                         return Some(value);

@@ -73,7 +73,7 @@ fn ones_added_to_a_shared_counter_are_linearizable() {
     assert_counts(|| || here.add(1, 1), || elsewhere.sum(1));
 }
 
-/// Shares that are added to the sum only every third time, so that a sum lacks finished additions.
+/// The mistake: shares are added to the sum only every third time, so a sum lacks finished additions.
 fn handed_in_late() -> History {
     let (total, recorder) = (AtomicU64::new(0), Recorder::new());
     let (mut counting, mut summing) = (recorder.log(), recorder.log());

@@ -1,4 +1,4 @@
-//! Recorded runs, some of which leave too much open to be decided.
+//! Recorded runs, of which some cannot be decided.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! Single-stepping: a debugger that steps through sections lets none of them end, and yet every operation finishes,
-//! since it takes another path after a few attempts. One test uses ptrace(2), the other uses gdb if it is installed.
+//! Single-stepping: a debugger that steps through sections lets none of them end. Every operation finishes
+//! nevertheless, because it takes another path after a few attempts. One test uses ptrace(2), the other uses gdb if it
+//! is installed.
 
 use std::hint::black_box;
 use std::process::Command;

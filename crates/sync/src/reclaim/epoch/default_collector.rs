@@ -87,7 +87,7 @@ pub fn flush() {
     }
 }
 
-/// Ends the thread's membership, or leaves that to a guard that outlives it.
+/// Ends the thread's membership when the thread ends, or when a guard that outlives this value is dropped.
 struct AtExit(Cell<Option<(&'static Entry<Member>, &'static Shared)>>);
 
 impl Drop for AtExit {
@@ -104,8 +104,8 @@ impl Drop for AtExit {
 /// Guards in a child of `fork`, which has one thread and copies of the states of all its parent's threads.
 ///
 /// A thread that was pinned at the fork never leaves in the child, and would hold back every object retired there. So
-/// the child forgets the guards of other threads. It leaves their garbage alone, since a thread may have been in the
-/// middle of changing it.
+/// the child forgets the guards of other threads. It does not touch their garbage, because a thread may have been in
+/// the middle of changing it.
 #[cfg(not(loom))]
 mod fork {
     use std::sync::atomic::{AtomicBool, Ordering};

@@ -65,7 +65,7 @@ impl<G> Orphans<G> {
         }
     }
 
-    /// Hands over all garbage left so far.
+    /// Passes all garbage left so far to `take`.
     pub(super) fn adopt(&self, mut take: impl FnMut(G)) {
         if self.latest.load(Ordering::Relaxed).is_null() {
             return;

@@ -21,7 +21,7 @@ pub struct Local {
     shared: Arc<Shared>,
     /// An entry of `shared`, which outlives it.
     member: *const Entry<Member>,
-    /// Confines the local to one thread at a time, since its garbage is not synchronized.
+    /// Confines the local to one thread at a time, because its garbage is not synchronized.
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -101,7 +101,7 @@ impl Drop for Local {
     }
 }
 
-/// There is no room for more garbage, since a reader has long been holding objects back.
+/// There is no room for more garbage, because a reader has been holding objects back for long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{garbage} objects wait to be freed, and the limit is {limit}: a reader has been pinned for {behind} epochs; let it leave or refresh its guard"
@@ -134,7 +134,7 @@ pub(super) struct Member {
 }
 
 // SAFETY: the participant and the numbers are atomic. Only the thread that has acquired the entry touches `bags` and
-// `ready` (the registry hands the entry over with acquire and release), or the thread that owns the whole collector.
+// `ready` (the registry passes entries on with acquire and release), or the thread that owns the whole collector.
 unsafe impl Sync for Member {}
 
 impl Member {
@@ -226,14 +226,14 @@ impl Member {
     }
 }
 
-/// Frees the objects whose grace period is over, leaves the others to the remaining members and gives the entry back;
-/// the owner's last call.
+/// Frees the objects whose grace period is over, leaves the others to the remaining members, and releases the entry.
+/// The owner makes no further call.
 pub(super) fn resign(member: &Entry<Member>, shared: &Shared) {
     let _resigned = Resigned { member, shared };
     member.free(usize::MAX);
 }
 
-/// Leaves the garbage and gives the entry back when dropped, even if a destructor panics.
+/// Leaves the garbage and releases the entry when dropped, even if a destructor panics.
 struct Resigned<'a> {
     member: &'a Entry<Member>,
     shared: &'a Shared,

@@ -1,9 +1,9 @@
 //! The word that a thread publishes while it reads, and the proof that it suffices.
 //!
 //! A reader that enters reads the epoch, publishes it in its own state, and passes a [light](millstream_fence::light)
-//! fence. When it leaves it publishes that it holds no epoch. The reclaimer first unlinks the objects (1), increments
-//! the epoch (2), passes a heavy fence (3), and scans all states (4). It frees the objects once no state holds an epoch
-//! from before (2). For any reader and any such object one of these is the case:
+//! fence. When it leaves, it publishes that it is in no epoch. The reclaimer first unlinks the objects (1), increments
+//! the epoch (2), passes a heavy fence (3), and scans all states (4). It frees the objects once no state contains an
+//! epoch from before (2). For any reader and any such object one of these is the case:
 //!
 //! - The reader's light fence comes before (3). Then its state is visible at (4), unless it has left or entered again
 //!   since. If its epoch is from before (2), the object is not freed before it leaves. If its epoch is from after (2),
@@ -12,8 +12,8 @@
 //! - The light fence comes after (3). Then all reads that follow in the reader see (1).
 //!
 //! A reader that sleeps between reading the epoch and publishing it may publish an old one. Then it holds back more
-//! than it needs to, until it leaves; no object is freed too early, since the argument does not rely on a recent epoch.
-//! So one grace period is enough, and the reader does not read the epoch a second time.
+//! than it needs to, until it leaves; no object is freed too early, because the argument does not rely on a recent
+//! epoch. So one grace period is enough, and the reader does not read the epoch a second time.
 //!
 //! A reader that refreshes its guard publishes a newer epoch and passes no fence. A scan that still finds the older one
 //! holds back more than it needs to; a scan that finds the newer one is in the first case, by the same acquiring load.
@@ -31,10 +31,10 @@ use crate::primitive::{AtomicU64, Ordering, free_light, is_asymmetric, light};
 
 /// One epoch's step in the state; the bits below are the depth and the flags.
 pub(super) const EPOCH: u64 = 1 << 12;
-/// The first epoch. Epochs are counted with a depth of one already in them, which saves readers an addition.
+/// The first epoch. An epoch's number already contains a depth of one, which saves readers an addition.
 pub(super) const FIRST: u64 = EPOCH + 1;
 const LOW: u64 = EPOCH - 1;
-/// The thread has ended, and its last guard gives the entry back.
+/// The thread has ended, and its last guard releases the entry.
 const ABANDONED: u64 = 1 << 11;
 /// The light fences of this process are full fences. Either all states have this flag or none does, as long as the
 /// process lives.
@@ -63,8 +63,8 @@ impl Participant {
     fn own(&self) -> u64 {
         #[cfg(loom)]
         return self.0.load(Ordering::Relaxed);
-        // This is a plain read, since compilers do not merge atomic ones with the comparison.
-        // SAFETY: no other thread writes the word, and reads do not race with reads.
+        // This is a plain read, because compilers do not merge an atomic read with the comparison. SAFETY: no other
+        // thread writes the word, and reads do not race with reads.
         #[cfg(not(loom))]
         unsafe {
             *self.0.as_ptr()

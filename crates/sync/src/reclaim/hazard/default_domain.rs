@@ -9,7 +9,7 @@ use super::domain::{Shared, Stats};
 use super::garbage::Local;
 use super::pointer::Hazard;
 
-/// The number of hazards that a thread keeps for the structures' operations, none of which needs more.
+/// The number of hazards that a thread keeps for the structures' operations. No operation needs more.
 const SLOTS: usize = 2;
 
 /// A thread's hazards and garbage.

@@ -102,7 +102,7 @@ impl Shared {
         self.left.swap(true, Ordering::Release);
     }
 
-    /// Whether an idle entry may have garbage. The caller must check all of them, since this clears the note.
+    /// Whether an idle entry may have garbage. The caller must check all entries, because this clears the note.
     pub(super) fn take_note(&self) -> bool {
         // Acquire pairs with the release in `note_left`, so that the caller finds the entry idle.
         self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::Acquire)

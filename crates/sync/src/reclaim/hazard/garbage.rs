@@ -1,7 +1,7 @@
 //! A thread's garbage: objects that gather, and a batch that waits for its fence.
 //!
-//! An entry that its owner gives back keeps its garbage, and the next owner goes on with it. So no destructor runs when
-//! an entry is given back, and an entry never has more than the bound, whatever threads do.
+//! A released entry keeps its garbage, which its next owner takes over. So no destructor runs when an entry is
+//! released, and an entry never has more garbage than the bound, whatever threads do.
 
 use alloc::vec::Vec;
 use core::cell::{Cell, UnsafeCell};
@@ -21,7 +21,7 @@ use super::domain::Shared;
 pub struct Local<'d> {
     shared: &'d Shared,
     garbage: &'d Entry<Garbage>,
-    /// Confines the local to one thread at a time, since its garbage is not synchronized.
+    /// Confines the local to one thread at a time, because its garbage is not synchronized.
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -145,8 +145,8 @@ impl Garbage {
         }
     }
 
-    /// Closes the batch that has gathered; for the owner only. If the fence of the batch before has still not been
-    /// passed, that batch gets a fast fence: this bounds the garbage.
+    /// Closes the batch that has gathered; for the owner only. If the fence of the previous batch has not been passed
+    /// yet, that batch gets a fast fence, which bounds the garbage.
     #[cold]
     fn collect(&self, shared: &Shared) {
         // SAFETY: the caller has acquired this entry, so no other thread touches the lists, and no reference lives
@@ -191,8 +191,8 @@ impl Garbage {
         self.tend(shared, usize::MAX);
     }
 
-    /// Whether the caller is a destructor that runs on behalf of this entry: then it tends no other entries, since that
-    /// could recurse deeply.
+    /// Whether the caller is a destructor that runs on behalf of this entry: then it tends no other entries, because
+    /// that could recurse deeply.
     fn is_busy(&self) -> bool {
         self.ready.is_freeing() || self.tending.get()
     }
@@ -207,7 +207,7 @@ impl Garbage {
         self.tending.set(true);
         let _tended = Tended(&self.tending);
         for left in shared.garbage.acquire_idle(|garbage| garbage.count() > 0).take(most) {
-            // Where one entry had garbage, others may. The note comes before the destructors, which may panic.
+            // Other entries may have garbage, too. The note comes before the destructors, which may panic.
             shared.note_left();
             let _given_back = GivenBack { entry: left, shared };
             left.free_all(shared);
@@ -235,7 +235,7 @@ impl Drop for Tended<'_> {
     }
 }
 
-/// Gives the entry back, and leaves a note if it has garbage; the owner's last call.
+/// Releases the entry, and leaves a note if it has garbage. The owner makes no further call.
 pub(super) fn give_back(entry: &Entry<Garbage>, shared: &Shared) {
     let has_garbage = entry.count() > 0;
     Registry::release(entry);
@@ -245,7 +245,7 @@ pub(super) fn give_back(entry: &Entry<Garbage>, shared: &Shared) {
     }
 }
 
-/// Gives an entry back when dropped, even if a destructor panics.
+/// Releases an entry when dropped, even if a destructor panics.
 struct GivenBack<'a> {
     entry: &'a Entry<Garbage>,
     shared: &'a Shared,

@@ -40,11 +40,11 @@
 //! of all interleavings, and `tests/reclaim_loom.rs` on a weakly ordered one.
 //!
 //! # Bounded garbage
-//! With `H` slots and a batch of `B`, one [`Local`] keeps at most `T = max(B, 2 H)` objects that gather, as many that
-//! wait for a quiet fence, as many that are ready to be freed, and `H` that are protected. When a batch is full and the
-//! one before still waits for a quiet fence, that one gets a fast fence. A dropped local leaves its garbage to the next
-//! one, within the same bound, so a domain keeps at most that many objects times the largest number of locals it had at
-//! one time.
+//! With `H` slots and a batch of `B`, let `T = max(B, 2 H)`. One [`Local`] keeps at most `T` objects that gather, `T`
+//! that wait for a quiet fence, `T` that are ready to be freed, and `H` that are protected. When a batch is full while
+//! the previous batch still waits for a quiet fence, the previous batch gets a fast fence. A dropped local leaves its
+//! garbage to the next local, within the same bound. So the bound of a domain is that of one local times the largest
+//! number of locals at one time.
 //!
 //! Destructors may retire. Their objects add to the bound until the outermost `retire` or `flush` returns; that call
 //! frees more than two objects if the destructors make more than a batch ready. A destructor never runs inside another

@@ -8,9 +8,9 @@ use crate::reclaim::registry::{Entry, Registry};
 
 use super::slot::Slot;
 
-/// A slot that protects one object after another. It is long-lived: keep it where the thread keeps its state.
+/// A slot that protects one object after another. A hazard is long-lived: keep it with the thread's other state.
 ///
-/// Dropping it gives the slot back.
+/// Dropping it releases the slot.
 pub struct Hazard<'d> {
     slot: &'d Entry<Slot>,
     /// Confines the hazard to one thread at a time, which writes the slot.

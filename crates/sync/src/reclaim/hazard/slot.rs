@@ -5,11 +5,10 @@
 //! passes a heavy fence (4), and scans all slots (5). For any reader that found the object's address at (2) one of
 //! these is the case:
 //!
-//! - The light fence comes before (4). Then the slot shows the object at (5), and it is kept, unless the reader has
-//!   cleared the slot since.
-//! - The light fence comes after (4). Then (2) sees (3), which removed the object: the reader did not find it at (2),
-//!   or it found another object that has been published since at the same address. That one is not freed before it is
-//!   retired in turn.
+//! - The light fence comes before (4). Then the slot names the object at (5), and the object is kept, unless the reader
+//!   has cleared the slot since.
+//! - The light fence comes after (4). Then (2) sees (3), which removed the object. So the reader did not find the
+//!   object at (2), or it found a new object at the same address, which is not freed before it is retired itself.
 //!
 //! A slot that is added after the scan began belongs to a reader whose light fence comes after (4).
 //!
