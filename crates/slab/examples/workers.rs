@@ -1,4 +1,4 @@
-//! Workers share jobs in a slab, one of them is killed, and a supervisor gives its jobs to the others.
+//! Workers share jobs in a slab, one of them is killed, and a supervisor passes its jobs to the others.
 //!
 //! `cargo run --example workers -p millstream-slab`
 
@@ -89,7 +89,7 @@ fn supervise() -> Result<(), Box<dyn Error>> {
     for worker in &mut workers[1..] {
         worker.wait()?;
     }
-    // The jobs of the dead worker were out of reach when the others passed them.
+    // The other workers skipped the dead worker's jobs, because these were still private to it.
     while do_available_jobs(&slab, &cache)? > 0 {}
     let jobs: Vec<Job> = slab.live().map(|object| slab.read(object.handle)).collect::<Result<_, _>>()?;
     assert_eq!(jobs.len() as u64, JOBS);

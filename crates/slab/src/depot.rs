@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The depot is a Treiber stack with a chain of objects at each node, so one exchange moves a whole chain. The head is
-//! 128 bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange raises. The
-//! tag is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. With 64 bits the tag never
-//! wraps: at 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave 32 bits for the tag,
-//! which wrap within minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
+//! 128 bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange increments.
+//! The tag is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. With 64 bits the tag
+//! never wraps: at 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave 32 bits for
+//! the tag, which wrap within minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
 //!
 //! # A kill between two instructions
 //! A process may die while it moves a chain, just before its exchange of the head or just after it. Other processes
@@ -23,8 +23,8 @@
 //! - the head still carries its tag and its name, or
 //! - its slot records that the tag was seen.
 //!
-//! The order in which a survivor looks matters: first the head, then the note. If the head no longer carries the dead
-//! cache's tag and name when the survivor reads it, the note was made before the head changed.
+//! A survivor must read the head first, and then the note. If the head no longer carries the dead cache's tag and name
+//! when the survivor reads it, the note was made before the head changed.
 
 use crate::primitive::{AtomicU64, AtomicU128, Ordering, fence};
 use crate::slot::{Intent, Slot};
@@ -33,7 +33,7 @@ use crate::word::{Generation, State, Word};
 /// The index that stands for no object.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Contents of shared memory that no sequence of this library's instructions can have left there.
+/// Damaged contents of shared memory: no sequence of this library's instructions can have left them there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) what: &'static str,
@@ -82,8 +82,8 @@ pub(crate) fn next_chain(link: u64) -> u32 {
     (link >> 32) as u32
 }
 
-/// The depot, wherever its parts are in memory. An exchange adds `STEP` to the tag; with a `STEP` of 0, a model shows
-/// the ABA problem.
+/// The depot. Its parts may be anywhere in memory. An exchange adds `STEP` to the tag; with a `STEP` of 0, a model
+/// shows the ABA problem.
 #[derive(Clone, Copy)]
 pub(crate) struct Depot<'a, const STEP: u64 = 1> {
     pub(crate) head: &'a AtomicU128,
@@ -129,11 +129,11 @@ impl<const STEP: u64> Depot<'_, STEP> {
         Ok(())
     }
 
-    /// Takes a chain out of the depot and hands each of its objects, cached by `slot`, to `keep`; returns their number.
-    /// Lock-free.
+    /// Takes a chain out of the depot and passes each of its objects, cached by `slot`, to `keep`; returns their
+    /// number. Lock-free.
     ///
     /// # Errors
-    /// When the chain leads outside the slab. The kept objects are sound; the rest is lost until a process opens the
+    /// When the chain leads outside the slab. The kept objects are sound; the others are lost until a process opens the
     /// slab alone.
     pub(crate) fn take(&self, slot: u16, mut keep: impl FnMut(Entry)) -> Result<usize, Damage> {
         let mut head = Head::unpack(self.head.load(Ordering::Acquire));
@@ -226,8 +226,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
     /// back.
     fn exchange(&self, old: Head, first: u32, slot: u16) -> Result<(), Head> {
         let new = Head { first, by: u32::from(slot) + 1, tag: old.tag.wrapping_add(STEP) };
-        // Release: the cache that takes this chain sees its links and words. Acquire: this cache sees those of a chain
-        // that it takes, and the bytes that the last holders of its objects wrote.
+        // Release: the cache that takes this chain sees its links and words. Acquire: this cache sees the links and
+        // words of a chain that it takes, and the bytes that the last holders of its objects wrote.
         let outcome = self.head.compare_exchange(old.pack(), new.pack(), Ordering::AcqRel, Ordering::Acquire);
         outcome.map(drop).map_err(Head::unpack)
     }

@@ -27,7 +27,7 @@
 //! | --- | --- |
 //! | store objects of one type, [`bytemuck::Pod`] | [`Slab`], [`Cache`], [`Private`] |
 //! | store objects of a size chosen at run time | [`RawSlab`], [`RawCache`], [`RawPrivate`] |
-//! | hand objects to another thread of this process | [`Parcel`], [`RawParcel`] |
+//! | pass objects to another thread of this process | [`Parcel`], [`RawParcel`] |
 //! | name an object, to store the name or to send it | [`Handle`] |
 //! | choose the memory: a file, a memfd, memory of this process and its children | [`Options::create`], [`Options::memfd`], [`Options::private`] |
 //! | recover after a crash | [`RawSlab::open_and_report`], [`RawSlab::live`], [`RawSlab::recover`] |
@@ -67,10 +67,9 @@
 //!   namespaces are refused.
 //! - A program drops its caches before it replaces itself (`exec`). It continues as the same process, so no survivor
 //!   recovers its caches.
-//! - The file is not truncated while it is mapped: the kernel would answer an access with SIGBUS. So a file that other
-//!   users may write to is [refused](Error::Untrusted) unless the caller trusts those users, and memfds are sealed. A
-//!   full file system causes the same signal at the first touch of an object, unless space was
-//!   [reserved](Options::reserve).
+//! - The file is not truncated while it is mapped: an access would cause a SIGBUS. So a file that other users may write
+//!   to is [refused](Error::Untrusted) unless the caller trusts those users, and memfds are sealed. A full file system
+//!   causes the same signal at the first access to an object, unless space was [reserved](Options::reserve).
 //! - In the child of a `fork`, the objects of the parent's caches still belong to the parent. There the parent's caches
 //!   and parcels return [`Error::Forked`], and dropping a copy of an object frees nothing; but the object's bytes can
 //!   be reached, and the child must not write to them. The child may use the slab itself, with caches that it makes.

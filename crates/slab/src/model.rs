@@ -61,7 +61,7 @@ impl Store {
     }
 }
 
-/// Two caches never take the same objects, and every object that they give back is in the depot.
+/// Two caches never take the same objects, and every object that they return is in the depot.
 #[test]
 fn chains_change_hands_whole() {
     loom::model(|| {

@@ -49,9 +49,9 @@ impl Intent {
 impl Slot {
     /// Announces an operation before it is done.
     ///
-    /// Release, all of them: the compiler must keep these stores in this order, and after whatever the cache did to the
-    /// depot before. A process that is killed stops between two instructions: all earlier stores are done, and no later
-    /// ones. So program order is all that its survivors need.
+    /// Each store is a release: the compiler must keep these stores in this order, and after the cache's earlier
+    /// changes of the depot. A process that is killed stops between two instructions: all earlier stores are done, and
+    /// no later ones. So program order is all that its survivors need.
     pub(crate) fn announce(&self, intent: Intent, target: u64) {
         self.target.store(target, Ordering::Release);
         self.intent.store(intent.word(), Ordering::Release);

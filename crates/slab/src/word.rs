@@ -1,4 +1,4 @@
-//! The word of an object: the one place that says which cache, or which part of the slab, has it.
+//! The word of an object. It alone says which cache, or which part of the slab, has the object.
 //!
 //! ```text
 //! bit 63                         16 15   14 13            0
@@ -27,7 +27,7 @@ const RETIRED: u64 = CODE | 2;
 /// The maximum number of caches that a slab can have at once.
 pub(crate) const MAX_CACHES: u64 = SLOT + 1;
 
-/// The state of an object: its place or its holder.
+/// The state of an object: where it is, or which cache has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Never used.
@@ -40,7 +40,7 @@ pub(crate) enum State {
     Held(u16),
     /// Allocated, and reachable by handles.
     Published,
-    /// Allocated, and held until its process died or its cache ended.
+    /// Allocated. The process that held it has died, or its cache has ended.
     Orphan,
     /// Out of use, because its generations are used up.
     Retired,

@@ -77,8 +77,8 @@ fn allocation_and_free_are_linearizable_from_any_thread() {
     }
 }
 
-/// A parcel's objects are freed one at a time, or all at once; in the history, the latter counts as one free per
-/// object, each by a process of its own.
+/// A parcel's objects are freed one at a time, or all at once; in the history, to free all at once counts as one free
+/// per object, each by a process of its own.
 #[test]
 fn objects_of_a_parcel_are_freed_once() {
     for threads in EACH_THREADS {
@@ -118,7 +118,7 @@ fn objects_of_a_parcel_are_freed_once() {
                     objects.push(object.handle().index());
                     parcel.push(object).unwrap();
                 }
-                // Puts the parcel back at an arbitrary place among those that wait for a thread.
+                // Puts the parcel back at a random position among those that wait for a thread.
                 let mut passed = passed.lock().unwrap();
                 let place = n as usize % (passed.len() + 1);
                 passed.insert(place, (parcel, objects));
@@ -134,12 +134,12 @@ fn objects_of_a_parcel_are_freed_once() {
 /// The maximum number of runs in which the twin's mistake may stay unseen.
 const MAX_RUNS: u32 = 200;
 
-/// Records a history of the twin, which looks for a free object and then takes it.
+/// Records a history of the twin, which first finds a free object and then takes it.
 fn looked_before_it_took() -> History {
     let taken: Vec<AtomicBool> = (0..8).map(|_| AtomicBool::new(false)).collect();
     let alloc = || {
         let free = taken.iter().position(|taken| !taken.load(Ordering::SeqCst))?;
-        // The mistake: another thread may look at this moment, too.
+        // The mistake: another thread may find the same object at this moment.
         (0..20).for_each(|_| thread::yield_now());
         taken[free].store(true, Ordering::SeqCst);
         Some(free as u64)

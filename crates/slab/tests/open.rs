@@ -26,7 +26,7 @@ fn sound(path: &Path) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Uses the slab in the file as far as possible; every outcome is an answer or an error.
+/// Uses the slab in the file as far as possible; every call succeeds or returns an error.
 fn use_it(path: &Path) -> Result<(), Error> {
     let slab = RawSlab::open(path)?;
     drop(slab.verify());
@@ -251,7 +251,7 @@ fn recovery_skips_other_pid_namespaces() {
     assert!(matches!(supervisor.recover(), Err(Error::Namespace { .. })));
     assert!(matches!(supervisor.cache().map(drop), Err(Error::Namespace { .. })), "all caches are in use");
     assert!(matches!(supervisor.check(object.handle()), Err(Error::Held { .. })), "and nothing was taken");
-    // Once it can be watched again, it proves to be dead.
+    // Once the process can be watched again, it proves to be dead.
     file.write_all_at(&namespace, 8 * 18).unwrap();
     assert_eq!(supervisor.recover().unwrap().orphans, 1);
     std::mem::forget(object);

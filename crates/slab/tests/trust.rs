@@ -66,7 +66,7 @@ fn a_memfd_keeps_its_length() {
     for other in [0, bytes - 1, bytes + 1] {
         assert_eq!(file.set_len(other).unwrap_err().kind(), std::io::ErrorKind::PermissionDenied);
     }
-    // It can be mapped and used as ever.
+    // The file can be mapped and used as before.
     Slab::<u64>::open_file(file).unwrap().cache().unwrap().alloc(1).unwrap().publish();
 }
 

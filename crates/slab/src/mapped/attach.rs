@@ -5,8 +5,8 @@
 //! process uses the slab, it also checks the free list, and rebuilds a damaged one. Only for that, and after a reboot,
 //! does it take the [rebuild lock](crate::mapped::rebuild_lock).
 //!
-//! A process that registers a cache, or takes over the slot of a dead one, looks at the lock afterwards; a process that
-//! has taken the lock looks at the slots afterwards. So either the first process steps back, or the second sees the
+//! A process that registers a cache, or takes over the slot of a dead cache, checks the lock afterwards. A process that
+//! has taken the lock checks the slots afterwards. So either the first process steps back, or the second sees the
 //! first. (All four accesses are sequentially consistent: each side stores, then loads the word that the other side
 //! stores.)
 
@@ -30,7 +30,7 @@ pub(crate) const NO_OWNER: u64 = 0;
 pub(crate) enum Others {
     /// The kernel tells whether they live.
     Watched,
-    /// None exist: the caller vouches for it.
+    /// None exist, as the caller guarantees.
     Absent,
 }
 
@@ -38,7 +38,7 @@ impl Mapping {
     /// Makes the slab whole, and waits for other processes that recover, unless they are stopped.
     pub(crate) fn attach(&self, others: Others) -> Result<Recovered, Error> {
         let mut recovered = self.make_whole(others, true)?;
-        // A recovery that does not end withholds objects of dead processes, which is no reason not to open.
+        // If another process's recovery does not end, some objects stay out of reach, but the slab can still be opened.
         let _ = self.outwait_recoveries(&mut recovered);
         Ok(recovered)
     }
@@ -87,7 +87,7 @@ impl Mapping {
         Ok(recovered)
     }
 
-    /// Recovers dead caches only, and leaves out those that another process is recovering.
+    /// Recovers dead caches only, and skips those that another process is recovering.
     pub(crate) fn try_recover(&self) -> Result<Recovered, Error> {
         match self.recover_within(Duration::ZERO, false) {
             Err(Error::Busy { .. } | Error::Namespace { .. }) => Ok(Recovered::default()),
@@ -123,7 +123,8 @@ impl Mapping {
         Ok(())
     }
 
-    /// Waits until no other process or thread acts for a dead one, and takes over from those that die meanwhile.
+    /// Waits until no other process or thread recovers dead caches, and takes over the recovery from those that die
+    /// meanwhile.
     fn outwait_recoveries(&self, recovered: &mut Recovered) -> Result<(), Error> {
         let mut wait = Wait::new(PATIENCE);
         while let Some(other) = self.recoverer() {
@@ -133,7 +134,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// A live process that acts for a dead one.
+    /// A live process that recovers dead caches.
     pub(crate) fn recoverer(&self) -> Option<Identity> {
         let owners = self.slots().iter().filter_map(|slot| Identity::read(slot.owner.load(Ordering::SeqCst)));
         owners.filter(|owner| owner.is_recovering()).find(|&owner| self.lives(owner))

@@ -40,13 +40,13 @@ pub struct RawCache {
     /// The application's number for each object's last holder, if the slab keeps owners.
     owners: Option<NonNull<AtomicU64>>,
     slot: u16,
-    /// The process that made it.
+    /// The process that made the cache.
     pid: u32,
-    /// The same process, as a number that can be compared without a system call.
+    /// The number of forks that led to that process, which can be compared without a system call.
     born: u32,
     /// The number of entries of the magazine in use.
     count: Cell<usize>,
-    /// Indices of free objects, the youngest last. Their generations are in their words.
+    /// Indices of free objects, the one freed last at the end. Their generations are in their words.
     magazine: Box<[Cell<u32>]>,
 }
 
@@ -126,14 +126,14 @@ impl RawCache {
         self.check_process()?;
         let word = self.mapping.look_up(handle)?;
         let generation = handle.in_place();
-        // An object whose generations are used up is never handed out again.
+        // An object whose generations are used up is never allocated again.
         let Some(next) = generation.next() else { return self.change(handle, generation.retired()) };
         // AcqRel: all accesses to the object come before, and those of its next holder come after.
         let published = generation.published();
         if word.compare_exchange(published, next.cached(self.slot), Ordering::AcqRel, Ordering::Relaxed).is_err() {
             self.change(handle, next.cached(self.slot))?;
         }
-        // Pairs with the acquire fence of a reader: one that sees what the next holder writes sees this word.
+        // Pairs with the acquire fence of a reader: a reader that sees what the next holder writes sees this word.
         fence(Ordering::Release);
         self.push(handle.index());
         Ok(())
@@ -171,7 +171,7 @@ impl RawCache {
         self.mapping.slots()[usize::from(self.slot)].user.store(owner, Ordering::Release);
     }
 
-    /// The number of objects that can be allocated before the depot is asked.
+    /// The number of objects that can be allocated without the depot.
     #[must_use]
     pub fn cached(&self) -> usize {
         self.count.get()
@@ -272,7 +272,8 @@ impl RawCache {
                     self.push(index);
                 }
             }
-            // The number rises after the words have changed, so an object below it has always been taken by a cache.
+            // The number of fresh objects rises after the words have changed, so a cache has taken every object below
+            // it.
             mapping.fresh().fetch_max(until, Ordering::AcqRel);
             if self.count.get() > 0 {
                 return Ok(true);
@@ -289,8 +290,8 @@ impl RawCache {
         drop(self.give(self.magazine.len() / 2));
     }
 
-    /// Gives the oldest `number` entries to the depot; the youngest are the most likely to be in the processor's
-    /// caches.
+    /// Gives the oldest `number` entries to the depot. The newest entries stay, because their objects are the most
+    /// likely to be in the processor's caches.
     fn give(&self, number: usize) -> Result<(), Error> {
         let count = self.count.get();
         let entry = |index: &Cell<u32>| {
@@ -382,7 +383,7 @@ impl RawCache {
         if self.is_ours() { Ok(()) } else { Err(Error::Forked { pid: self.pid }) }
     }
 
-    /// The process that made it.
+    /// The process that made the cache.
     #[inline(always)]
     pub(crate) fn pid(&self) -> u32 {
         self.pid

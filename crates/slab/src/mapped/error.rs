@@ -15,7 +15,7 @@ pub enum Error {
     System {
         /// The request.
         what: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// An option is outside of its range.
@@ -81,7 +81,7 @@ pub enum Error {
         /// The highest minor version that is known.
         known_minor: u32,
     },
-    /// The header's checksum is not that of its words: it was changed by something other than this library.
+    /// The header's checksum is not that of its words: something other than this library changed the header.
     #[error("the slab's header is damaged: its checksum is {found:#018x}, and its words have {expected:#018x}")]
     Checksum {
         /// The checksum of the words that are there.
@@ -117,7 +117,8 @@ pub enum Error {
         /// The slab's value.
         found: u64,
     },
-    /// The slab is in use, or being opened, in another PID or time namespace, whose processes this one cannot watch.
+    /// The slab is in use, or being opened, in another PID or time namespace, whose processes this process cannot
+    /// watch.
     #[error(
         "the slab is used by processes of another PID or time namespace ({found:#x}; this one is {expected:#x}), which can't be watched from here"
     )]
@@ -132,11 +133,12 @@ pub enum Error {
     Busy {
         /// That process.
         pid: u32,
-        /// The time for which this one has waited.
+        /// The time for which this process has waited.
         waited_ms: u64,
         /// The work of the other process.
         work: Work,
-        /// Whether a signal or a debugger has stopped the other process, so that it will not finish by itself.
+        /// Whether a signal or a debugger has stopped the other process, so that it does not finish unless it is
+        /// continued.
         is_stopped: bool,
     },
     /// Live processes use all caches that the slab has room for.
@@ -183,7 +185,7 @@ pub enum Error {
     Damaged {
         /// The damage.
         what: &'static str,
-        /// The place: an object, a slot or a value.
+        /// The damaged object, slot or value.
         at: u64,
     },
 }

@@ -19,7 +19,7 @@ use crate::word::Word;
 pub(crate) struct Mapping {
     pub(crate) memory: Memory,
     pub(crate) header: Header,
-    /// Whether new objects are backed by storage before they are handed out.
+    /// Whether new objects are backed by storage before they can be allocated.
     pub(crate) reserve: bool,
     /// The digest of this machine's boot.
     pub(crate) boot: u64,

@@ -138,7 +138,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     }
 
     /// Asks for huge pages: objects begin at a multiple of 2 MiB, in the file and in memory, and the kernel is advised.
-    /// It gives them for memory without a file, and for `/dev/shm` and memfd where
+    /// The kernel grants them for memory without a file, and for `/dev/shm` and memfd where
     /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` allows it. It affects speed only.
     #[must_use]
     pub fn huge_pages(mut self) -> Self {
@@ -146,10 +146,10 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Has the file system back every object before it can be handed out, so that a full device is an error of the
-    /// allocation that grows the slab, and not a SIGBUS at the first write. Without it, the processor that first
-    /// touches a page allocates it, on its own NUMA node. A process that opens the slab does not reserve objects when
-    /// it grows the slab: make the slab with its full capacity, or let only this process grow it.
+    /// Reserves space in the file system for every object before the object can be allocated. So a full device is an
+    /// error of the allocation that grows the slab, and not a SIGBUS at the first write. Without this option, the
+    /// processor that first accesses a page allocates it, on its own NUMA node. A process that opens the slab does not
+    /// reserve objects when it grows the slab: make the slab with its full capacity, or let only this process grow it.
     #[must_use]
     pub fn reserve(mut self) -> Self {
         self.reserve = true;

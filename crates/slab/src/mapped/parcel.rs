@@ -183,7 +183,7 @@ impl RawParcel {
     #[inline]
     pub fn free(&mut self, cache: &RawCache) -> Result<(), Error> {
         self.check(cache)?;
-        // Pairs with the acquire fence of a reader, as in `fill`: this cache hands the objects out again.
+        // Pairs with the acquire fence of a reader, as in `fill`: this cache will allocate the objects again.
         fence(Ordering::Release);
         self.indices.drain(..std::mem::take(&mut self.len)).for_each(|index| cache.free_held(u64::from(index)));
         Ok(())

@@ -1,8 +1,8 @@
 //! The identity of a process, and whether that process lives.
 //!
-//! A PID alone does not identify a process, since it is reused. Together with the start time it names one process of
-//! one boot of one machine, since the kernel does not reuse a PID within a clock tick. PIDs belong to a PID namespace
-//! and start times to a time namespace, so both are compared only within the same namespaces.
+//! A PID alone does not identify a process, because PIDs are reused. A PID and a start time together identify one
+//! process of one boot of one machine, because the kernel does not reuse a PID within a clock tick. PIDs belong to a
+//! PID namespace and start times to a time namespace, so both are compared only within the same namespaces.
 
 use std::fs;
 use std::io;

@@ -66,8 +66,8 @@ impl RawSlab {
     /// Opens the slab in a file, whatever state its last users left it in.
     ///
     /// Recovers the objects of dead processes, while others continue. If no process uses the slab, checks its free
-    /// list, and rebuilds it from the words of its objects if it is damaged or the machine was restarted. Either takes
-    /// time in proportion to the objects ever used, some ten milliseconds for a million.
+    /// list, and rebuilds it from the words of its objects if it is damaged or the machine was restarted. Recovery and
+    /// check each take time in proportion to the objects ever used, some ten milliseconds for a million.
     ///
     /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is
     /// stopped. Waits as long for processes that recover, and then opens anyway: the objects that such a process is
@@ -96,7 +96,7 @@ impl RawSlab {
     }
 
     /// Opens the slab in a file; the caller vouches that no other process uses it. This is for a file whose last users
-    /// ran in a PID namespace that is gone, so that they can't be watched. Recovers the objects in their caches.
+    /// ran in a PID namespace that is gone, so its processes can't be watched. Recovers the objects in their caches.
     ///
     /// # Errors
     /// As [`open`](RawSlab::open).
@@ -134,7 +134,7 @@ impl RawSlab {
     /// Makes a cache for a thread of this process.
     ///
     /// Takes some 10 µs. Waits while another process rebuilds the free list, and, if no slot is free, while other
-    /// processes recover some. The wait lasts no longer than that of [`open`](RawSlab::open).
+    /// processes recover slots. The wait lasts no longer than that of [`open`](RawSlab::open).
     ///
     /// # Errors
     /// [`Error::NoCache`]; [`Error::Busy`]; [`Error::System`].

@@ -4,8 +4,8 @@
 //! (caches, allocation, recovery, opening beside others) never takes the lock and only checks that it is free.
 //!
 //! The lock's word says which process holds it, *and where*: a PID and a start time identify a process within one boot,
-//! one PID namespace and one time namespace. The next process takes over the lock of a dead holder. A holder of another
-//! namespace can't be watched, so the next process waits for it even if it is dead.
+//! one PID namespace and one time namespace. The next process takes over the lock of a dead holder. It cannot watch a
+//! holder of another namespace, so it waits for such a holder even if the holder is dead.
 //!
 //! A mark says that the list is half rebuilt. If the process that set it dies, the next holder rebuilds the list. The
 //! lock is never free in between, so no process has a cache until then.
@@ -107,7 +107,7 @@ impl Holder {
         if place != own_place {
             return Some(Holder::Foreign(process::namespaces_of(place)));
         }
-        // `lives` would compare the boot, which the holder may be about to write.
+        // `lives` is of no use here: it compares the boot, which the holder may be about to write.
         identity.is_alive().then_some(Holder::Watched(identity))
     }
 

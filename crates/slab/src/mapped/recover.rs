@@ -38,7 +38,7 @@ impl AddAssign for Recovered {
         self.caches += other.caches;
         self.freed += other.freed;
         self.orphans += other.orphans;
-        // The last recovery has looked at the same damaged caches again, so its count replaces the earlier one.
+        // The last recovery has checked the same damaged caches again, so its count replaces the earlier one.
         self.damaged = other.damaged;
     }
 }
@@ -83,7 +83,7 @@ impl Mapping {
     }
 }
 
-/// The slots that this process has taken over. On drop, the remaining ones get their previous owner back.
+/// The slots that this process has taken over. On drop, each remaining slot gets its previous owner back.
 struct Wards<'s> {
     mapping: &'s Mapping,
     /// This process, acting for dead caches.
@@ -148,7 +148,8 @@ impl<'s> Wards<'s> {
         for ward in self.slots.iter_mut().flatten().filter(|ward| !ward.is_damaged) {
             ward.is_damaged = ward.chains.finish().is_err();
         }
-        // The slots are given up last: until then a survivor of this process finds the remaining objects by them.
+        // The slots are given up last: until then, a survivor of this process finds the remaining objects by their
+        // slots.
         self.give_up(&mut recovered);
         recovered
     }

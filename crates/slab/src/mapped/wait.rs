@@ -8,7 +8,7 @@ use crate::mapped::process::Identity;
 
 /// The time that a process waits for a running one.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// The time that it waits for one that a signal or a debugger has stopped.
+/// The time that a process waits for one that a signal or a debugger has stopped.
 const STOPPED_PATIENCE: Duration = Duration::from_millis(100);
 const NAP: Duration = Duration::from_micros(200);
 

@@ -1,4 +1,4 @@
-//! Power failures: the device has all synced data, and of the rest whatever the kernel happened to write.
+//! Power failures: the device has all synced data, and a random part of the other data.
 //!
 //! A child is traced instruction by instruction. Whenever the file has changed, its sectors get a further version; when
 //! the child has called `msync`, the sectors of that range are on the device. Power can fail after every instruction,
@@ -16,7 +16,7 @@ use crate::stage::{Contents, Stage, contents};
 use crate::tracer::Child;
 
 const SECTOR: usize = 512;
-/// Enough that their words fill several sectors.
+/// So many that their words fill several sectors.
 const OBJECTS: u64 = 200;
 /// The number of random devices for each state of the file, times the stress, in addition to the two whose sectors are
 /// all the oldest or all the newest.

@@ -23,7 +23,7 @@ pub(crate) fn share(jobs: &[Job]) -> usize {
         .map(|_| fork(|| work(jobs, &todo, &telling)))
         .collect();
     drop(telling);
-    // The answers, which fit into the pipe, are read only after all workers have ended: a failed worker may leave
+    // The results, which fit into the pipe, are read only after all workers have ended: a failed worker may leave
     // children that hold the other end of the pipe.
     for worker in workers {
         let mut status = 0;
