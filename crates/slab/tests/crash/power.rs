@@ -16,7 +16,7 @@ use crate::stage::{Contents, Stage, contents};
 use crate::tracer::Child;
 
 const SECTOR: usize = 512;
-/// So many that their words fill several sectors.
+/// The number is large enough that the objects' words fill several sectors.
 const OBJECTS: u64 = 200;
 /// The number of random devices for each state of the file, times the stress, in addition to the two whose sectors are
 /// all the oldest or all the newest.
