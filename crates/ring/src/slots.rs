@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::primitive::{LINE_BYTES, UnsafeCell, prefetch_for_writing};
 
-/// The number of cache lines that are prefetched together. One transfer takes 66 ns, and those of 16 lines overlap.
+/// The number of cache lines that are prefetched together. One transfer takes 66 ns, but the transfers of 16 lines
+/// overlap.
 const LINES_TOGETHER: usize = 16;
 
 /// The cells of a ring. Position `p` is in cell `p mod capacity`, in every lap.
@@ -138,7 +139,7 @@ pub(crate) fn slots_for(capacity: usize) -> usize {
 /// Checks that `capacity` is a power of two.
 ///
 /// # Panics
-/// If it is not; the message names the next one.
+/// If it is not; the message names the next power of two.
 pub(crate) fn check_capacity(capacity: usize) {
     if !capacity.is_power_of_two() {
         let next = capacity.checked_next_power_of_two().map(|next| format!("; the next is {next}"));

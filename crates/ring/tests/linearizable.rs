@@ -92,9 +92,9 @@ fn channels_with_many_senders_or_receivers_are_queues() {
     }
 }
 
-/// If a sender is stopped in the middle of `send`, the receiver gets the values before its slot at once, and the later
-/// ones when it continues. So "empty" from a channel with several senders is not the answer of a queue, and the test
-/// above does not record it as one.
+/// If a sender is stopped in the middle of `send`, the receiver gets the values in front of that slot at once, and the
+/// later values when the sender continues. So "empty" from a channel with several senders is not what a queue would
+/// return, and the test above does not record it.
 #[test]
 fn a_stopped_sender_hides_what_others_sent_after_it() {
     must_be_caught("stopped-sender", "a ring whose first sender is stopped in the middle", Kind::Queue, || {

@@ -183,8 +183,8 @@ fn values_and_slots_that_a_selecting_thread_leaves_reach_others() {
             scope.spawn(|| assert_eq!(block_on(receiver.recv_async()), Ok(2)));
             std::thread::sleep(Duration::from_micros(200));
             sender.send(2).unwrap();
-            // The value may have arrived before the thread selected; the task has received it, and the thread still
-            // waits for one.
+            // If the value arrived before the thread began to select, the task has received it, and the thread still
+            // waits for a value.
             while !receiver.is_empty() {
                 std::thread::yield_now();
             }

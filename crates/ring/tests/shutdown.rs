@@ -18,7 +18,7 @@ use millstream_ring::{Options, WaitSet, WaitStrategy};
 use millstream_verify_random::{Random, stress};
 use watchdog::in_time;
 
-/// Takes a random time, so that the other threads may be asleep by then, or not yet.
+/// Waits for a random time, so that the other threads are sometimes asleep already, and sometimes not yet.
 fn linger(random: &mut Random) {
     match random.below(4) {
         0 => (),

@@ -40,7 +40,7 @@
 //!
 //! # How does it work?
 //!
-//! Each object has a word that holds its generation and its state: free in the depot, free in the cache of one slot,
+//! Each object has a word that contains its generation and its state: free in the depot, free in the cache of one slot,
 //! private to that cache, published, or orphaned. **That word alone decides.** An object changes hands by one store or
 //! one compare-and-swap of its word, so a kill comes before that instruction or after it, and no other data has to
 //! agree with it.
@@ -54,7 +54,7 @@
 //!   Taylor's allocator). Before a cache moves a chain it announces the move in its slot, so that a survivor can tell
 //!   whether the move happened.
 //! - *Recovery* means becoming the dead cache: the survivor takes over its slot, completes the announced move, finds
-//!   the cache's objects by their words, and gives them up as the cache would have done. Recovery takes no lock, so a
+//!   the cache's objects by their words, and releases them as the cache would have done. Recovery takes no lock, so a
 //!   stopped survivor keeps no other process from recovering, opening or allocating.
 //!
 //! `docs/slab.md` has the file's layout, the argument for every instruction, and the bounds.

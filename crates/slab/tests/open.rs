@@ -169,8 +169,8 @@ fn processes_of_an_earlier_boot_are_dead() {
     assert!(slab.verify().is_sound());
 }
 
-/// Makes this process the holder of the rebuild lock: writes words 20 and 21, the holder and its boot and namespaces,
-/// with the bits of `place_flipped` flipped in the latter. Returns the file and the words.
+/// Makes this process the holder of the rebuild lock: writes the holder to word 20, and the holder's boot and
+/// namespaces to word 21, with the bits of `place_flipped` flipped. Returns the file and the words.
 fn locked(path: &Path, place_flipped: u64) -> (fs::File, [u64; 2]) {
     let file = fs::File::options().read(true).write(true).open(path).unwrap();
     let stat = fs::read_to_string("/proc/self/stat").unwrap();

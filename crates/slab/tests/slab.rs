@@ -518,7 +518,8 @@ fn published_objects_and_orphans_name_their_last_owner() {
     assert_eq!(slab.live().map(|object| object.owner).collect::<Vec<_>>(), [2, 2], "the second cache has it now");
     assert_eq!(slab.raw().owner(claimed.publish()).unwrap(), 2);
 
-    // The objects that a cache held when it ended are its owner's, and the next cache in its slot has another owner.
+    // The objects that a cache held when it ended belong to that cache's owner. The next cache in the slot has another
+    // owner.
     std::mem::forget(one.alloc(11).unwrap());
     drop(one);
     let mut expected = Recovered::default();

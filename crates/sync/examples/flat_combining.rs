@@ -20,12 +20,12 @@ use millstream_sync::percpu::Revocable;
 
 const THREADS: usize = 4;
 
-/// The machine's state after some requests. Only the owner of a version writes to it, and only while it is not the
-/// current one.
+/// The machine's state after some requests. Only the owner of a version writes to it, and only while the version is not
+/// current.
 #[derive(Default)]
 struct Version {
     next_ticket: AtomicU64,
-    /// For each thread, the number of its requests that are done, and the ticket of the last one.
+    /// For each thread, the number of its requests that are done, and the ticket of the last of them.
     done: [AtomicU64; THREADS],
     ticket: [AtomicU64; THREADS],
 }
@@ -34,7 +34,7 @@ struct Machine<P> {
     lock: Revocable,
     /// The number of requests that each thread has made.
     requests: [AtomicU64; THREADS],
-    /// Two versions for each thread: one may be the current one, the other is free for its next attempt.
+    /// Two versions for each thread: one may be current, and the other is free for the thread's next attempt.
     versions: [[Version; 2]; THREADS],
     /// The number of publications, times the number of versions, plus the index of the current version.
     current: AtomicU64,

@@ -65,7 +65,7 @@ mod processes {
                     let folder = tempfile::tempdir().unwrap();
                     let began = Instant::now();
                     let file = folder.path().join("board");
-                    // The scene runs in a process of its own, since it needs its own fences.
+                    // The scene runs in a process of its own, because it needs its own fences.
                     let mut scene_process = start(scene, kind, &file, here, there);
                     assert!(scene_process.wait().unwrap().success(), "{kind} {scene} {here:?} {there:?}");
                     println!("{kind} {scene} fences {here:?} {there:?}: ok, {:?}", began.elapsed());
@@ -174,9 +174,9 @@ mod processes {
         Second,
     }
 
-    /// Adds to its own count and waits for the other, in turn; the first process begins, and announces the last round.
-    /// A wait is shorter than the second after which a shared waiter checks for itself, not counting the time for which
-    /// a thread waited for a processor.
+    /// Alternately adds to the process's own count and waits for the other count. The first process begins, and
+    /// announces the last round. Each wait must be shorter than the second after which a shared waiter checks the count
+    /// on its own; the time for which a thread waited for a processor does not count.
     fn hand_offs<K: Attach>(board: &'static Board<K>, side: Side, before_round: impl Fn(u64)) {
         let enough = Instant::now() + RUN_TIME * u32::try_from(stress()).unwrap_or(u32::MAX);
         let (is_first, own, other, process) = match side {
@@ -188,7 +188,7 @@ mod processes {
         let (mut late, mut queued_before) = (0, Duration::ZERO);
         for round in 1.. {
             before_round(round);
-            // Only some rounds check this, since it takes longer than a hand-off.
+            // Only some rounds check this, because it takes longer than a hand-off.
             if round % 64 == 1 {
                 queued_before = queued();
             }
@@ -215,7 +215,7 @@ mod processes {
         }
     }
 
-    /// Nearly the second after which a shared waiter checks for itself.
+    /// Nearly the second after which a shared waiter checks the count on its own.
     const TOO_LONG: Duration = Duration::from_millis(900);
 
     /// The time for which the threads of a process have waited for a processor so far; zero if the kernel does not

@@ -25,10 +25,10 @@ const LOST: Duration = Duration::from_secs(30);
 const RUN_TIME: Duration = Duration::from_secs(10);
 const MIN_ROUNDS: u64 = 500;
 
-/// The value handed over in place of a round's number when there are no more rounds.
+/// The value passed instead of a round's number when there are no more rounds.
 const END: u64 = u64::MAX;
 
-/// The payload has no ordering of its own: the counts carry it, and ThreadSanitizer sees whether they do.
+/// The payload has no ordering of its own. The counts must order its accesses, and ThreadSanitizer checks that they do.
 struct Payload(UnsafeCell<u64>);
 
 // SAFETY: the incrementer writes it once all waiters have answered, and waiters read it when the count says so.

@@ -68,7 +68,7 @@ fn no_store_is_made_after_the_lock_was_taken_away() {
         while Instant::now() < until || (kept <= 100 && began.elapsed() < Duration::from_secs(60)) {
             let ownership = lock.revoke();
             ownership.store(&place, 7).unwrap();
-            // No other thread may store from now on, which these loads check for a while.
+            // From now on no other thread may store. These loads check that for a while.
             if (0..100).any(|_| place.load(Relaxed) != 7) {
                 broken += 1;
             }
@@ -189,7 +189,8 @@ fn a_value_put_into_a_bag_comes_out_once() {
                         bag.put(Counted::new(&alive));
                     }
                     puts.fetch_add(20, Relaxed);
-                    // It takes as many as were put in, so that a drain has little to drop and the next one comes soon.
+                    // This takes as many values as were put in, so a drain has little to drop, and the next drain comes
+                    // soon.
                     takes.fetch_add((0..20).filter(|_| bag.take().is_some()).count() as u64, Relaxed);
                 }
             });

@@ -1,9 +1,10 @@
 //! Models of reclamation: every interleaving of two threads (the larger models with bounded preemptions), and every
-//! value that a weakly ordered machine may read. Batches have one object, so that each retirement goes the whole way.
+//! value that a weakly ordered machine may read. Batches have one object, so that each retirement runs through all
+//! steps.
 //!
 //! Freed objects are poisoned, and their memory stays allocated: a reader that is too late finds the poison, and loom
 //! finds a free that is not ordered after the reader's last access. All other freed memory is poisoned, too, and kept
-//! aside for a while, since loom does not watch the structures' nodes.
+//! aside for a while, because loom does not watch the structures' nodes.
 //!
 //! The largest models have one preemption less in the test command than in `cargo xtask soak models`. One preemption is
 //! enough for a node that is used again (ABA): the other thread runs between the load and the exchange.
@@ -212,7 +213,7 @@ fn hazards_a_slot_protects_one_object_after_the_other() {
     });
 }
 
-/// A dropped local leaves its garbage in its entry; another thread that flushes goes on with it.
+/// A dropped local leaves its garbage in its entry; another thread that flushes takes it over.
 #[test]
 fn hazards_garbage_of_a_dropped_local_is_freed_in_time() {
     explore(Some(3), || {

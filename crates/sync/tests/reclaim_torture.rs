@@ -99,7 +99,7 @@ fn disturb(readers: &[Thread], over: &AtomicBool, random: &mut Random) {
         GO_ON.store(false, Release);
         for reader in readers {
             if random.below(2) == 0 {
-                // SAFETY: the readers are alive, since they wait for this thread to end.
+                // SAFETY: the readers are alive, because they wait for this thread to end.
                 unsafe { libc::pthread_kill(reader.0, libc::SIGUSR1) };
             }
         }
@@ -264,8 +264,8 @@ fn all_of_it_holds_with_symmetric_fences() {
     again_with_symmetric_fences("all_of_it_holds_with_symmetric_fences");
 }
 
-/// A thread that pops reads the value once the node is out of all other threads' reach, and may be stopped before it
-/// does: meanwhile other threads may retire the node, free it, and get its memory for a value of their own.
+/// A thread that pops reads the value after it has taken the node out, and may be stopped before the read. Meanwhile
+/// other threads may retire the node, free it, and get its memory for a value of their own.
 fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option<u64> + Sync, flush: fn()) {
     const THREADS: u64 = 3;
     let each = 400_000 * stress();

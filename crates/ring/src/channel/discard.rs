@@ -6,10 +6,10 @@
 //! light fence, between its completion and its check of the notifier, pairs with the heavy fence between the
 //! registration and the receiver's last check. So the sender sees the waiter, or the receiver sees the completed slot.
 //!
-//! Several threads may want to drop values at once, and a destructor may use the channel that its value was in: it may
-//! drop the last sender, or send. So no lock is held while it runs. The first thread acts as the only receiver. A
-//! thread that comes meanwhile only adds 1 to a number of requests and returns. The first thread repeats its work until
-//! that number no longer changes.
+//! Several threads may want to drop values at once, and a destructor may use the channel that its value was in: the
+//! destructor may drop the last sender, or send a value. So no lock is held while it runs. The first thread acts as the
+//! only receiver. A thread that comes meanwhile only adds 1 to a number of requests and returns. The first thread
+//! repeats its work until that number no longer changes.
 
 use std::mem;
 

@@ -16,7 +16,8 @@
 //! slots is the next power of two. There is no capacity of 0, because every value passes through a slot. To learn that
 //! a value was received, use a capacity of 1 and a reply channel. All channels are bounded.
 //!
-//! All values pass in one order, and the values of each sender in the order in which it sent them.
+//! All values of a channel are received in one order, and the values of each sender in the order in which they were
+//! sent.
 //!
 //! ```
 //! use millstream_ring::channel;
@@ -51,10 +52,10 @@
 //! leaves a slot that receivers skip.
 //!
 //! # Progress
-//! Sending and receiving without waiting is lock-free, and wait-free with one participant on that side. A sender that
-//! is stopped in the middle of `send` does not block other senders. Receivers get the values in front of the stopped
-//! sender's slot at once, and the values behind that slot once the sender continues. Until then `try_recv` reports an
-//! empty channel even though a later `send` has returned.
+//! Sending and receiving without waiting is lock-free. If that side of the channel has only one participant, it is
+//! wait-free. A sender that is stopped in the middle of `send` does not block other senders. Receivers get the values
+//! in front of the stopped sender's slot at once, and the values behind that slot once the sender continues. Until then
+//! `try_recv` reports an empty channel even though a later `send` has returned.
 //!
 //! # Cost
 //! On two cores at 2.6 GHz, a `send` by a sole sender or a `recv` by a sole receiver takes 2 ns, and a `send` by one of

@@ -92,8 +92,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         self.found_or_closed(|| self.consumers.available(hand, |from| self.producers.completed(from)))
     }
 
-    /// The same, for one value only. After a sleep neither data nor code is in the caches, so a check that touches
-    /// fewer lines is quicker.
+    /// Like [`value_or_closed`](Self::value_or_closed), for one value only. After a sleep neither data nor code is in
+    /// the caches, so a check that touches fewer lines is quicker.
     #[inline(always)]
     fn first_or_closed(&self, hand: &C::Hand) -> Option<Result<(), RecvTimeoutError>> {
         let first = |from| from + u64::from(self.producers.has_passed(from));

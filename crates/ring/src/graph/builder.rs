@@ -57,9 +57,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
 
     /// Adds a consumer on its own thread. It sees each event after all consumers in `follows` have handled it.
     ///
-    /// If `handle` panics, its consumer leaves. Its followers then follow the consumers in `follows` directly, and see
-    /// the event at which it panicked and all later ones without its work. [`Producer::has_panicked`] reports the
-    /// panic.
+    /// If `handle` panics, its consumer leaves. The followers of that consumer then follow the consumers in `follows`
+    /// directly. They see the event at which `handle` panicked, and all later events, without the work of `handle`.
+    /// [`Producer::has_panicked`] reports the panic.
     ///
     /// # Panics
     /// If a node belongs to another ring, or if the new consumer does not follow, directly or indirectly, every
@@ -73,13 +73,13 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Adds a consumer on its own thread that may change events.
     ///
     /// If `handle` panics, its consumer leaves, like that of [`handle`](Self::handle). The followers then see events
-    /// without its changes: the fields that it would have written hold values of the slot's last lap, or of `make`, and
-    /// the event at which it panicked may be half written. If followers must not act on such events, let the handler
-    /// catch its own failures and mark the event.
+    /// without the changes of `handle`: fields that only `handle` writes have the values of the slot's last lap, or of
+    /// `make`. The event at which `handle` panicked may be half written. If followers must not act on such events, let
+    /// the handler catch its own failures and mark the event.
     ///
     /// # Panics
     /// If a node belongs to another ring, or if the new consumer does not follow, directly or indirectly, every
-    /// existing one. Otherwise another consumer could have an event while this one changes it.
+    /// existing consumer. Otherwise another consumer could use an event while this one changes it.
     pub fn handle_mut(&mut self, follows: &[Node], mut handle: impl FnMut(&mut E, Place) + Send + 'static) -> Node {
         // SAFETY: the plan puts all other consumers before or after this one, and producers reach the event a lap
         // later.

@@ -49,8 +49,8 @@ pub(super) enum Waited {
 impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     pub(super) fn new(core: Arc<Core<E, P>>, party: Arc<Party<C>>, follows: Follows, start: u64) -> Self {
         let hand = party.own.hand(start);
-        // A pool's member takes one event at a time, so that another member can take the next, and a panic loses only
-        // one.
+        // A pool's member takes one event at a time. So another member can take the next event, and a panic loses only
+        // one event.
         let max_batch = if C::MANY { 1 } else { (core.slots.capacity() / 4).max(1) };
         Consumer { core, party, follows: RefCell::new(follows), hand, max_batch }
     }
@@ -67,8 +67,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
     /// Calls `handle` with the slot of each event of a batch of at most `most`; returns the number of positions,
     /// including those given up.
     ///
-    /// If `handle` panics, the events before that one count as consumed. In a pool, a batch is one event, which counts
-    /// as consumed, too.
+    /// If `handle` panics at an event, the earlier events count as consumed. In a pool, a batch is one event, which
+    /// counts as consumed, too.
     pub(super) fn consume(&self, most: u64, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         self.consume_of(most, |from| self.free_until(from), handle)
     }

@@ -78,8 +78,8 @@ impl Floor {
     /// `from`. Several producers may call this at the same time.
     pub(super) fn completed(&self, leaves: &Follows, from: u64) -> u64 {
         // Acquire pairs with the release below. This thread does not read the completions before the floor, so it must
-        // see them through the thread that did. Otherwise an old flag could pass for one of a later lap. The lock does
-        // not order the two threads, because both may hold it for reading.
+        // see them through the thread that did. Otherwise an old flag could be mistaken for one of a later lap. The
+        // lock does not order the two threads, because both may hold it for reading.
         let slowest = leaves.completed(from.max(self.0.load(Ordering::Acquire)));
         let higher = |floor| (floor < slowest).then_some(slowest);
         let _ = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, higher);

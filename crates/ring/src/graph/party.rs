@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-// This is the standard type even in a model, because the accesses to `has_left` order those to it.
+// These are the standard types even in a model: the `OnceLock` is read only after an acquiring load of `has_left`, so
+// it needs no ordering of its own.
 use std::sync::{Arc, OnceLock};
 
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -102,12 +103,12 @@ impl fmt::Debug for Follows {
 
 /// One consumer, or one pool.
 ///
-/// When all its members have left, its followers follow the parties that it followed, which keeps the order among the
-/// remaining parties.
+/// When all members have left, the followers of the party follow the parties that it followed. So the remaining parties
+/// stay in order.
 ///
-/// Each member knows the parties that it follows, and forgets those that have left. The last member stores the ones
-/// that it still follows in `instead`. So a party that has left keeps alive only the parties that were present when it
-/// left, and not those that had left earlier.
+/// Each member knows the parties that it follows, and forgets those that have left. The last member stores in `instead`
+/// the parties that it still follows. So a departed party keeps in memory only the parties that were present when it
+/// left, and none that had left earlier.
 #[derive(Debug)]
 pub(super) struct Party<C> {
     pub(super) own: C,

@@ -8,8 +8,9 @@ use super::party::{Followed, Follows};
 
 /// A consumer, or a pool, that others can follow.
 ///
-/// A node stays valid when its consumer has left. A new follower then follows the consumers that the departed one
-/// followed, or all that were added before it if the ring has forgotten which ones those were.
+/// A node stays valid when its consumer has left. A new follower then follows the consumers that the departed consumer
+/// followed. If the ring has forgotten these, the new follower follows all consumers that were added before the
+/// departed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     index: usize,
@@ -83,7 +84,7 @@ impl Plan {
         before
     }
 
-    /// The planned node. For a forgotten one, all nodes before it, because it may have followed any of them.
+    /// The planned node. For a forgotten node, all nodes added before it, because it may have followed any of these.
     fn planned(&self, node: Node) -> btree_map::Range<'_, usize, Planned> {
         let first = if self.nodes.contains_key(&node.index) { node.index } else { 0 };
         self.nodes.range(first..=node.index)

@@ -17,7 +17,7 @@ use crate::sequencer::{Sequencer, Single};
 
 /// The consumers' threads of a started ring.
 ///
-/// Dropping it leaves them running until the last producer is dropped.
+/// If this value is dropped, the threads run on until the last producer is dropped.
 #[derive(Debug)]
 pub struct Running<E, P: Sequencer> {
     core: Arc<Core<E, P>>,

@@ -19,11 +19,11 @@
 //! ensure this: the others set their own flags behind the gap. Followers stop in front of the gap, and continue when it
 //! closes.
 //!
-//! - In the first disruptor, completions waited for each other by spinning. With more threads than cores, a spinner
-//!   keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The remedy was a
-//!   list of pending positions, each *unpublished*, *pending* or *published*, where a thread whose compare-and-swap
-//!   fails leaves the publication to another thread. Each completion takes a store and one or more compare-and-swaps on
-//!   a shared cursor, and one thread may have to publish for all.
+//! - In the first disruptor, completions waited for each other by spinning. With more threads than cores, a spinning
+//!   thread keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The remedy
+//!   was a list of pending positions, each *unpublished*, *pending* or *published*, where a thread whose
+//!   compare-and-swap fails leaves the publication to another thread. Each completion takes a store and one or more
+//!   compare-and-swaps on a shared cursor, and one thread may have to publish for all.
 //! - One flag per position, as here, has the same states without a list. A flag that is set behind a gap means
 //!   *pending*. When the gap closes, followers find all flags set up to this one, which means *published*, so
 //!   publishing takes no further write. LMAX 3 and 4 do the same with a 4-byte lap number per position.
@@ -39,7 +39,7 @@
 //!
 //! # Skipped positions
 //! A claim that is dropped, by a panic for example, is completed as *skipped*, and followers pass it. A `Single` does
-//! not need this: there are no claims behind the dropped one, so it counts as never made.
+//! not need this: no claim follows the dropped claim, so its positions are claimed again.
 
 mod multi;
 mod single;

@@ -16,8 +16,8 @@ pub struct Multi {
     claims: CachePadded<Claims>,
     /// One flag for each slot: [`LAP`] and [`SKIPPED`].
     flags: Box<[AtomicU8]>,
-    /// Whether any position was ever skipped. Skips are rare, and before the first one readers need not check the flags
-    /// for it.
+    /// Whether any position was ever skipped. Skips are rare: before the first skip, readers need not check the flags
+    /// for skips.
     has_skipped: AtomicBool,
     mask: usize,
     capacity_log2: u32,
@@ -29,8 +29,8 @@ pub struct Multi {
 struct Claims {
     /// The first unclaimed position, plus [`CLOSED`] once claims have ended.
     cursor: AtomicU64,
-    /// All positions before this were found to be free. This is a hint: an older value may overwrite a newer one, so it
-    /// may be too low, but never too high.
+    /// All positions before this were found to be free. This is a hint: an older value may overwrite a newer one, so
+    /// the limit may be too low, but never too high.
     limit: AtomicU64,
 }
 
@@ -206,7 +206,7 @@ impl Sequencer for Multi {
 
     #[cold]
     fn skip(&self, positions: Range<u64>) {
-        // Relaxed: a thread that sees one of the flags below, which are stored with release, also sees this.
+        // Relaxed: a thread that sees one of the flags below, which are stored with release, also sees this store.
         self.has_skipped.store(true, Ordering::Relaxed);
         for position in positions {
             self.flag(position).store(self.lap(position) | SKIPPED, Ordering::Release);

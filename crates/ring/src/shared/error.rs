@@ -19,7 +19,7 @@ pub enum AttachError {
         /// The ring that the caller asked for.
         expected: String,
     },
-    /// The file holds data, but not a ring of this version, or not a whole one. It is left unchanged.
+    /// The file has contents, but they are not a complete ring of this version. The file is left unchanged.
     #[error(
         "the file is not a ring of layout version 2: expected {expected_bytes} bytes that begin with \"MSTRING2\", \
          found {found_bytes} that begin with \"{beginning}\"; use an empty file"

@@ -17,7 +17,8 @@
 //! flag set, which costs one needless system call.
 //!
 //! The count may wrap around: after 2^31 additions it has its old value. While one side sleeps, the other can add at
-//! most once per slot, so this needs a ring of 2^31 slots. Even then the sleeper's check once a second succeeds.
+//! most once per slot, so a wrap-around needs a ring of 2^31 slots. Even then the sleeper's check once a second
+//! succeeds.
 
 use std::time::{Duration, Instant};
 

@@ -34,7 +34,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Waiters with a notifier of their own, or with that of a set.
+    /// Waiters with a notifier of their own, or with a set's notifier.
     pub(crate) fn new(strategy: WaitStrategy, capacity: u64, set: Option<SharedNotifier>) -> Self {
         let interchangeable = set.is_none();
         Arrivals {

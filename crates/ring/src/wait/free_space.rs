@@ -107,8 +107,8 @@ impl FreeSpace {
     }
 
     /// Announces that a consumer has completed positions. Returns whether waiters should be woken; if so, the caller
-    /// must call [`wake_waiters`](Self::wake_waiters). The two are separate because this one is inlined and runs for
-    /// each event. Calls `fenced` after the light fence, before any waiter is woken.
+    /// must call [`wake_waiters`](Self::wake_waiters). That function is separate, because this one runs for each event
+    /// and is inlined. Calls `fenced` after the light fence, before any waiter is woken.
     #[inline(always)]
     #[must_use]
     pub(crate) fn freed(&self, fenced: impl FnOnce()) -> bool {
@@ -420,7 +420,7 @@ mod tests {
             let late = scope.spawn(|| {
                 let soon = Instant::now() + Duration::from_millis(20);
                 room.wait(Some(soon), |_| {
-                    // Another producer's wake-up comes too late for this one.
+                    // The deadline has passed, so a wake-up now comes too late for this producer.
                     if Instant::now() >= soon && room.line.len() == 2 {
                         room.line.wake_first();
                     }

@@ -39,9 +39,9 @@
 //!   It waits for a sleeping consumer for the time of a wake-up.
 //! - The waits of a consumer cost at most 49/16 of the waits of a consumer that knows the future, if a sleep counts as
 //!   `S`. `S` is elapsed time; the processor time of a sleep is less, about a tenth where wake-ups are slow.
-//! - Before a yield that may last longer than a sleep, a poller ceases to count as one, because it may lose its core.
-//!   Only the first long yield comes without warning: it delays the sleepers' events for as long as other threads keep
-//!   the core.
+//! - Before a yield that may last longer than a sleep, a poller no longer counts as a poller, because it may lose its
+//!   core. Only the first long yield comes without warning: it delays the sleepers' events for as long as other threads
+//!   keep the core.
 //! - Beside threads that are always busy, a waiter spends 1/32 of its time in yields, if a yield takes at most 0.1 s.
 //! - A producer in the line waits for the turns of those in front of it, if all producers wait in the line. Producers
 //!   that use the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, and at

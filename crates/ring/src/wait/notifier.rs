@@ -5,11 +5,11 @@
 //! only reads it.
 //!
 //! That read comes after the notifying thread's own write (a completed position); the waiter's check for completed
-//! positions comes after its write (its registration). Unless each thread has a full fence between the two, both may
-//! miss the other. The notifying thread uses the light fence, which is free on x86-64 Linux; the waiter, which is about
-//! to sleep anyway, uses the heavy one. Then either the notifying thread sees the waiter and increments the count, or
-//! the waiter sees the completed position. The event count promises the last step: an increment after the snapshot ends
-//! the wait.
+//! positions comes after its write (its registration). Without a full fence between the write and the read of each
+//! thread, each may miss the other's write. The notifying thread uses the light fence, which is free on x86-64 Linux;
+//! the waiter, which is about to sleep anyway, uses the heavy one. Then either the notifying thread sees the waiter and
+//! increments the count, or the waiter sees the completed position. The event count promises the last step: an
+//! increment after the snapshot ends the wait.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,7 +44,7 @@ impl Notifier {
         }
     }
 
-    /// Whether there are waiters. The caller has written what they wait for before this call.
+    /// Whether there are waiters. Before this call, the caller has written what the waiters wait for.
     #[inline(always)]
     pub(crate) fn has_waiters(&self) -> bool {
         light();

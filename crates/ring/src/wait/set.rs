@@ -7,8 +7,8 @@ use super::notifier::{Notifier, SharedNotifier};
 
 /// One event count for the arrivals of several rings.
 ///
-/// Rings made with the same set wake its waiters, whichever of them an event arrives in. There is no list of rings to
-/// go through: `check` asks the rings of interest to the caller, in the order that the caller prefers.
+/// An event in any ring that was made with the set wakes the set's waiters. There is no list of rings to go through:
+/// `check` asks the rings of interest to the caller, in the order that the caller prefers.
 ///
 /// Its limits:
 /// - It has no strategy, and ignores those of its rings: its waiters sleep at once. An event takes a few µs to reach

@@ -1,9 +1,9 @@
-//! Opening: finds out whether other processes use the slab, recovers dead ones, and makes sure that the free list is
+//! Opening: finds out whether other processes use the slab, recovers dead caches, and ensures that the free list is
 //! whole.
 //!
-//! A process that opens a slab recovers dead caches beside the live ones, as every process may at any time. If no
-//! process uses the slab, it also checks the free list, and rebuilds a damaged one. Only for that, and after a reboot,
-//! does it take the [rebuild lock](crate::mapped::rebuild_lock).
+//! A process that opens a slab recovers dead caches while live caches continue; any process may do so at any time. If
+//! no process uses the slab, it also checks the free list, and rebuilds a damaged one. It takes the [rebuild
+//! lock](crate::mapped::rebuild_lock) only in this case, and after a reboot.
 //!
 //! A process that registers a cache, or takes over the slot of a dead cache, checks the lock afterwards. A process that
 //! has taken the lock checks the slots afterwards. So either the first process steps back, or the second sees the
@@ -95,7 +95,7 @@ impl Mapping {
         }
     }
 
-    /// Recovers dead caches for their slots; returns their number.
+    /// Recovers dead caches to free their slots; returns their number.
     pub(crate) fn recover_dead_caches(&self) -> Result<u64, Error> {
         Ok(self.recover_within(PATIENCE, false)?.caches)
     }

@@ -3,7 +3,7 @@
 //! A cache has a magazine of free objects in the memory of its process. Each object's word says that this cache has the
 //! object, and only this cache changes such a word. So an allocation pops the magazine and stores one word. For a
 //! survivor, too, that store is the moment of the allocation: no other data in shared memory has to agree with it. The
-//! same holds for the free of a private object.
+//! same is true of the free of a private object.
 //!
 //! A full magazine gives a chain to the depot, and an empty magazine takes a chain from it.
 
@@ -27,7 +27,7 @@ use crate::word::{Generation, State, Word};
 
 /// A thread's access to a slab of raw bytes; [`Cache`](crate::Cache) is the typed form.
 ///
-/// Make one for each thread and keep it. It may move to another thread. In the child of a `fork` it returns
+/// Make a cache for each thread, and keep it. A cache may move to another thread. In the child of a `fork` it returns
 /// [`Error::Forked`], and the child makes its own. While the cache lives it keeps up to two chains of free objects to
 /// itself ([`chain`](crate::Options::chain)); when it is dropped it returns them. If its process dies, a survivor
 /// returns them.
@@ -236,7 +236,7 @@ impl RawCache {
         self.count.set(count + 1);
     }
 
-    /// Takes objects from the depot, or unused ones, or those of dead processes.
+    /// Takes objects from the depot, or unused objects, or free objects of dead processes.
     #[cold]
     #[inline(never)]
     fn refill(&self) -> Result<(), Error> {
@@ -328,7 +328,7 @@ impl RawCache {
     #[inline(always)]
     pub(crate) fn free_held(&self, index: u64) {
         let word = self.word(index);
-        // Relaxed: the last writer has synchronised with this thread since. Release: as in `free_private`.
+        // Relaxed: after its write, the last writer has synchronised with this thread. Release: as in `free_private`.
         let generation = Word(word.load(Ordering::Relaxed)).generation();
         let Some(next) = generation.next() else { return word.store(generation.retired(), Ordering::Release) };
         word.store(next.cached(self.slot), Ordering::Release);

@@ -1,4 +1,4 @@
-//! Counts objects by state, and checks that each has exactly one place or holder.
+//! Counts objects by state, and checks that each is in exactly one place, or has exactly one holder.
 
 use std::sync::atomic::Ordering;
 
@@ -88,7 +88,8 @@ impl Report {
     }
 }
 
-/// Whether a slab that no process uses, and whose dead caches are all recovered, equals a rebuilt one.
+/// Whether the free list is as a rebuild would make it. No process uses the slab, and all dead caches have been
+/// recovered.
 pub(crate) fn is_whole(mapping: &Mapping) -> bool {
     let head = Head::unpack(mapping.head().load(Ordering::Acquire));
     let is_quiet =

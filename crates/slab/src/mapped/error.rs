@@ -42,8 +42,8 @@ pub enum Error {
         /// The type found: a FIFO, a folder, a device, …
         found: &'static str,
     },
-    /// The file belongs to another user, or others may write to it: they can truncate it, which kills every process
-    /// that has mapped it by SIGBUS.
+    /// The file belongs to another user, or other users may write to it. They can truncate the file, and then every
+    /// process that has mapped it dies of SIGBUS.
     #[error(
         "{} belongs to user {owner} and has mode {mode:03o}; a slab of user {user} belongs to that user or to root, and no others may write to it. To \
          trust those who may, open the file and hand it over (`open_file`, `--trust-others`)",

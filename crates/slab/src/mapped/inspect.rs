@@ -22,9 +22,9 @@ use crate::word::Word;
 ///
 /// It is for the aftermath of a crash, before a process [opens](RawSlab::open) and repairs the slab; for users without
 /// permission to write to the file; for files of other users; and for files that are too damaged to open. The file is
-/// read and never mapped, so it may be truncated meanwhile. Everything but the bytes of objects is a copy made when the
-/// inspection began, and only an approximate one while others use the slab. The copy takes 24 bytes of memory for each
-/// object ever used.
+/// read and never mapped, so it may be truncated meanwhile. Everything except the bytes of objects is copied when the
+/// inspection begins. While other processes use the slab, the copy is only approximate. The copy takes 24 bytes of
+/// memory for each object ever used.
 ///
 /// ```
 /// use millstream_slab::{Inspection, RawSlab};
@@ -64,8 +64,8 @@ impl Inspection {
     }
 
     /// Checks every invariant. An object on its way to or from the depot is no problem, whether its process lives or
-    /// has died. A change that another process made while the file was read may show as one: inspect the slab again,
-    /// and see which problems stay.
+    /// has died. A change that another process made while the file was read may show as a problem: inspect the slab
+    /// again, and see which problems remain.
     #[must_use]
     pub fn report(&self) -> Report {
         self.slab.verify()

@@ -26,7 +26,7 @@ pub enum Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Object {
-    /// Its handle; for a private object the one that it will have.
+    /// Its handle; for a private object, the handle that it will have.
     pub handle: Handle,
     /// Its holder.
     pub holder: Holder,
@@ -68,7 +68,7 @@ impl Iterator for Live<'_> {
     }
 }
 
-/// The owner of an object with this word: the number of its present holder, or else of its last one.
+/// The owner of an object with this word: the number of its present holder, or else of its last holder.
 pub(crate) fn owner(mapping: &Mapping, index: u64, found: Word) -> u64 {
     match (mapping.owners(), found.state()) {
         (Some(_), Some(State::Held(slot))) => {

@@ -101,8 +101,8 @@ impl Mapping {
     /// Two words that change together; the number of the first is even.
     fn wide(&self, number: usize) -> &AtomicU128 {
         debug_assert!(number.is_multiple_of(2) && number + 1 < PAGE as usize / 8);
-        // SAFETY: the words are within the header's page and aligned to 16 bytes; where they change, no access goes to
-        // one half alone.
+        // SAFETY: the words are within the header's page and aligned to 16 bytes; where they change, no access touches
+        // only one half.
         unsafe { self.memory.at(8 * number as u64).cast().as_ref() }
     }
 

@@ -38,8 +38,8 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// Maps `bytes` bytes.
     ///
-    /// The start is a multiple of 2 MiB where `huge_pages` asks for it, so that a huge page of the file can be one of
-    /// the mapping.
+    /// The start is a multiple of 2 MiB where `huge_pages` asks for it, so that a huge page of the file can also be a
+    /// huge page of the mapping.
     pub(crate) fn map(source: Source, bytes: u64, huge_pages: bool) -> Result<Self, Error> {
         let failed = |source| Error::system(format!("map {bytes} bytes"), source);
         let bytes = usize::try_from(bytes).map_err(|_| failed(rustix::io::Errno::NOMEM))?;

@@ -129,8 +129,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     }
 
     /// Lets [`open_or_create`](Self::open_or_create) open a file that belongs to another user, or that others may write
-    /// to although [`mode`](Self::mode) does not say so. Those users can truncate the file, which kills every process
-    /// that uses the slab by SIGBUS, or fill it with garbage.
+    /// to although [`mode`](Self::mode) does not say so. Those users can fill the file with garbage. They can also
+    /// truncate it, and then every process that uses the slab dies of SIGBUS.
     #[must_use]
     pub fn trust_others(mut self) -> Self {
         self.trusts_others = true;
@@ -257,7 +257,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     }
 
     /// Makes the slab in memory that has a [descriptor](RawSlab::file) but no name, for processes that receive the
-    /// descriptor. It disappears with the last of them.
+    /// descriptor. The memory disappears with the last process that uses it.
     ///
     /// # Errors
     /// [`Error::OutOfRange`]; [`Error::System`].

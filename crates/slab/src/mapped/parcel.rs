@@ -26,7 +26,7 @@ use crate::word::Word;
 /// An object in it costs four bytes, a store to put it in and a store to take it out. That is the cheapest way to have
 /// another thread free objects, and cheaper still if the parcel goes back and forth, [filled](RawParcel::fill) on one
 /// side and [cleared](RawParcel::clear) on the other. To send objects to other processes,
-/// [publish](RawPrivate::publish) them. Keep parcels and use them again: each takes one of the slab's
+/// [publish](RawPrivate::publish) them. Use parcels again and again: each takes one of the slab's
 /// [caches](crate::Options::caches) while it lives. Dropping a parcel frees the objects in it; if its process dies,
 /// they become orphans.
 ///
@@ -121,7 +121,7 @@ impl RawParcel {
     }
 
     /// Allocates an object straight into the parcel, and returns its bytes for writing. The object is one that the
-    /// parcel [keeps](RawParcel::clear), or else one of the cache's. Usually a load and a store.
+    /// parcel [keeps](RawParcel::clear), or else comes from the cache. Usually a load and a store.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; otherwise as [`RawCache::alloc`].
@@ -150,8 +150,8 @@ impl RawParcel {
     #[inline]
     pub fn fill(&mut self, cache: &RawCache, number: usize, mut write: impl FnMut(&mut [u8])) -> Result<(), Error> {
         self.check(cache)?;
-        // Pairs with the acquire fence of a reader: one that sees the bytes written here sees in the object's word that
-        // the object's last life has ended, whichever thread ended it.
+        // Pairs with the acquire fence of a reader: a reader that sees the bytes written here also sees, in the
+        // object's word, that the object's last life has ended, whichever thread ended it.
         fence(Ordering::Release);
         for _ in 0..number {
             write(self.add(cache)?);
@@ -264,7 +264,7 @@ impl RawParcel {
         let mut ended = 0;
         while ended < self.len {
             let word = &words[self.indices[ended] as usize];
-            // Relaxed: the last writer has synchronised with this thread since.
+            // Relaxed: after its write, the last writer has synchronised with this thread.
             let generation = Word(word.load(Ordering::Relaxed)).generation();
             if let Some(next) = generation.next() {
                 // Release: all accesses to the object come before those of the cache that gets it from the depot.

@@ -9,9 +9,10 @@ use crate::mapped::handle::Handle;
 /// [`Private`](crate::Private) is the typed form.
 ///
 /// Dropping it frees it. [Publishing](RawPrivate::publish) it makes it reachable by its handle. If its process dies, it
-/// becomes an orphan, with its contents. Forgotten (`std::mem::forget`), it stays allocated; once its cache has ended
-/// it is an orphan for the next process that opens the slab or [recovers](crate::RawSlab::recover). In the child of a
-/// `fork` it is still the parent's: do not write to it there; dropping or publishing it there has no effect.
+/// becomes an orphan, with its contents. If it is forgotten (`std::mem::forget`), it stays allocated; when its cache
+/// has ended, the next process that opens the slab or [recovers](crate::RawSlab::recover) makes it an orphan. In the
+/// child of a `fork`, the object still belongs to the parent: do not write to it there; to drop or publish it there has
+/// no effect.
 ///
 /// ```
 /// use millstream_slab::RawSlab;
@@ -57,8 +58,8 @@ impl<'c> RawPrivate<'c> {
     /// sees everything written to the object before.
     ///
     /// To link the object into a structure in the slab, write its handle there afterwards; or beforehand, with
-    /// [`handle`](RawPrivate::handle). If the process dies between the two, the object is not published: its handle
-    /// names an orphan, and is stale later, so a link can dangle but never names another object.
+    /// [`handle`](RawPrivate::handle). If the process dies between the two steps, the object is not published: its
+    /// handle names an orphan, and is stale later, so a link can dangle but never names another object.
     #[inline]
     pub fn publish(self) -> Handle {
         let handle = self.cache.publish(self.index);

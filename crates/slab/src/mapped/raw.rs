@@ -74,7 +74,7 @@ impl RawSlab {
     /// recovering stay out of reach until it continues or dies.
     ///
     /// The file must belong to this user or to root, and other users must not have permission to write to it: with that
-    /// permission they can truncate it, which kills every process that has mapped it by SIGBUS. To trust others, open
+    /// permission they can truncate it, and then every process that has mapped it dies of SIGBUS. To trust others, open
     /// the file and use [`open_file`](RawSlab::open_file).
     ///
     /// # Errors
@@ -102,8 +102,8 @@ impl RawSlab {
     /// As [`open`](RawSlab::open).
     ///
     /// # Safety
-    /// No other process uses the slab, and this one has not opened it: otherwise objects would be allocated twice, and
-    /// two caches would hold one object.
+    /// No other process uses the slab, and this process has not opened it: otherwise objects would be allocated twice,
+    /// and two caches would hold one object.
     pub unsafe fn open_alone(path: impl AsRef<Path>) -> Result<Self, Error> {
         Ok(Self::attach(file::open(path.as_ref(), file::OWNER_ONLY)?, Others::Absent)?.0)
     }
@@ -278,7 +278,7 @@ impl RawSlab {
     }
 
     /// Checks every invariant. An object on its way to or from the depot is no problem; a change that another thread
-    /// makes during the check may show as one.
+    /// makes during the check may show as a problem.
     #[must_use]
     pub fn verify(&self) -> Report {
         Report::of(&self.mapping)

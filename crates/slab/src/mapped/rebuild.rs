@@ -1,8 +1,8 @@
 //! Rebuilding the free list from the objects' words, in a slab that no other process uses.
 //!
 //! The words alone say which objects are allocated; links, announcements and the depot's head are only a faster way to
-//! find the free ones. So a process that has the slab to itself discards those, whatever state they are in (after a
-//! power failure that wrote some pages and not others, for example), and builds them again.
+//! find the free ones. So a process that has the slab to itself discards the links, announcements and head, whatever
+//! their state (for example, after a power failure that wrote some pages and not others), and builds them again.
 
 use std::sync::atomic::Ordering;
 

@@ -69,7 +69,7 @@ impl<'s> RebuildLock<'s> {
     /// Marks the free list as half rebuilt: if this process dies, the next holder rebuilds it.
     pub(crate) fn mark_half_rebuilt(&self) {
         let lock = self.mapping.rebuild_lock();
-        // A plain store, since no process takes the lock from a live holder.
+        // A plain store, because no process takes the lock from a live holder.
         lock.store(lock.load(Ordering::Relaxed) | HALF_REBUILT, Ordering::SeqCst);
         self.is_half_rebuilt.set(true);
     }

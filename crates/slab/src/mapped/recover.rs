@@ -2,8 +2,8 @@
 //!
 //! A survivor becomes the dead cache: it takes over the slot, completes the operation on the depot that the cache had
 //! announced, finds the cache's objects by their words, gives the free ones to the depot *in that cache's name*, marks
-//! the held ones as orphans, and gives the slot up. Recovery consists of the same steps as ordinary work, so if a
-//! survivor dies in the middle, the next one acts for it by the same rules.
+//! the held ones as orphans, and releases the slot. Recovery consists of the same steps as ordinary work, so if a
+//! survivor dies in the middle, the next survivor recovers it by the same rules.
 //!
 //! No lock is needed: a compare-and-swap takes a slot over, and only a slot's owner changes its objects. Several
 //! survivors divide the dead caches among themselves. A stopped survivor keeps the slots that it has taken over, and no
@@ -60,7 +60,7 @@ impl Mapping {
     pub(crate) fn recover_beside(&self, thoroughly: bool, passage: Passage) -> Result<Option<Recovered>, Error> {
         let namespace = process::namespace()?;
         // While no process has a cache, a process of another namespace may open the slab. That may have happened since
-        // this process opened it.
+        // this process opened the slab.
         self.check_namespace(namespace)?;
         if !self.may_recover(namespace, passage) {
             return Ok(None);
@@ -233,8 +233,9 @@ impl<'s> Wards<'s> {
         }
     }
 
-    /// Sets the owner of a slot if it is still this process. A store would not do: a newcomer of another namespace may
-    /// have mistaken this process for a dead one and taken the slot over, and it is about to step back.
+    /// Sets the owner of a slot if it is still this process. A plain store would be wrong: a newcomer of another
+    /// namespace may have mistaken this process for a dead one, and taken the slot over. The newcomer is about to step
+    /// back.
     fn replace_owner(&self, number: usize, new: u64) {
         let owner = &self.mapping.slots()[number].owner;
         let _ = owner.compare_exchange(self.own, new, Ordering::Release, Ordering::Relaxed);

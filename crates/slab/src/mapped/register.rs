@@ -46,8 +46,8 @@ impl Mapping {
     fn confirm(&self, number: u16, own: u64, expected: u64) -> Result<bool, Error> {
         let slot = &self.slots()[usize::from(number)];
         let is_unlocked = self.rebuild_lock().load(Ordering::SeqCst) == UNLOCKED;
-        // Users of another namespace may have opened the slab since this process did, while no process had a cache, and
-        // may have taken this process for a dead one in between.
+        // Since this process opened the slab, users of another namespace may have opened it, at a time when no process
+        // had a cache. They may have taken this process for a dead one.
         let found = self.namespace_word().load(Ordering::SeqCst);
         if is_unlocked && expected == found && slot.owner.load(Ordering::SeqCst) == own {
             // The number is reset only now, because a recovery may just have marked objects as orphans of the slot's

@@ -1,9 +1,10 @@
 //! Processes that are killed: at every instruction of every operation, and at random.
 //!
 //! A *stage* is a slab with a survivor that uses it. A child is forked, plays a *scene* on it, and is killed in the
-//! middle. Then the survivor works on, recovers, and checks that every object has exactly one place or holder; or the
-//! survivor dies, too, and a process that opens the slab afterwards checks. A killed process leaves behind the file and
-//! the effects of its system calls, so a single kill covers all kills between two such changes.
+//! middle. Then the survivor continues its work, recovers, and checks that every object is in one place or has one
+//! holder. In other runs the survivor dies, too, and a process that opens the slab afterwards makes the check. A killed
+//! process leaves behind the file and the effects of its system calls, so a single kill covers all kills between two
+//! such changes.
 //!
 //! Other runs stop a child instead of killing it, and let it continue later, or simulate a power failure, after which a
 //! file has only the data that reached its device.

@@ -28,7 +28,7 @@ pub(crate) struct Recovery {
     pub(crate) prepare: fn(&mut Stage),
     /// Whether the recovery has the slab to itself while it rebuilds the free list.
     pub(crate) rebuilds: bool,
-    /// The survivor of a child killed in it: one that has the slab open, or one that opens it.
+    /// The survivor, if a child is killed in this recovery: a process that has the slab open, or one that opens it.
     pub(crate) survivors: &'static [Survivor],
     pub(crate) play: fn(&Stage, &dyn Fn()),
 }

@@ -23,7 +23,7 @@ fn is_whole([number, disguised]: Contents) -> bool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Survivor {
-    /// The survivor works on, and recovers.
+    /// The survivor continues its work, and recovers.
     Lives,
     /// The survivor dies, too, and another process opens the slab.
     Dies,
@@ -90,9 +90,9 @@ pub(crate) type After = fn(&Stage, orphans: usize);
 /// The way in which the children died.
 #[derive(Clone, Copy)]
 pub(crate) enum Death {
-    /// This number of children, each perhaps while it was writing to an object of its own.
+    /// This number of children died, each possibly while it was writing to an object of its own.
     Midway(usize),
-    /// One child, which had finished its scene.
+    /// One child died, which had finished its scene.
     After(After),
 }
 
@@ -103,7 +103,8 @@ pub(crate) fn aftermath(mut stage: Stage, survivor: Survivor, death: Death, cont
     assert!(found.is_sound(), "{context}: before anything was recovered: {found:#?}");
     let slab = match survivor {
         Survivor::Lives => {
-            // The survivor works on before it recovers, so that the depot's head has changed since.
+            // The survivor first continues its work, so that the depot's head changes between the death and the
+            // recovery.
             if let Some(cache) = &stage.cache {
                 let taken: Vec<_> = (0..2).map_while(|n| cache.alloc(contents(500 + n)).ok()).collect();
                 drop(taken);

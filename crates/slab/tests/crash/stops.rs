@@ -26,8 +26,8 @@ pub(crate) fn jobs(wants: &dyn Fn(&str) -> bool) -> Vec<Job> {
     jobs
 }
 
-/// Kills a child in the middle of a scene, and stops another one at instructions of the recovery from that; returns the
-/// number of stops.
+/// Kills a child in the middle of a scene, and stops another child at instructions of the recovery from this kill;
+/// returns the number of stops.
 fn stopped_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
     let trace = trace(scene);
     let mut stopped = 0;

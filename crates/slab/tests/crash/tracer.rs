@@ -36,7 +36,7 @@ pub(crate) struct Child {
     pid: libc::pid_t,
 }
 
-/// The maximum number of instructions of a scene: a longer one does not end.
+/// The maximum number of instructions of a scene. A scene that takes more is considered endless.
 const MAX_INSTRUCTIONS: usize = 1_000_000;
 
 impl Child {

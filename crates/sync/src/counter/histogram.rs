@@ -14,7 +14,7 @@ const BUCKETS: usize = (SMALL as usize) * (64 - DIVIDED as usize + 1);
 /// The distribution of recorded numbers: counts them in buckets an eighth of a power of two wide, over the whole range
 /// of `u64`.
 ///
-/// Recording is one addition like that of a [`Counter`](super::Counter), each time to the word of the number's bucket.
+/// Recording a number is one addition to the word of its bucket, at the cost of one to a [`Counter`](super::Counter).
 /// Takes one page per processor in use.
 ///
 /// ```
@@ -101,7 +101,7 @@ impl Distribution {
 }
 
 /// The bucket of a number: the exponent picks a row of eight buckets, and the three bits after the leading one pick the
-/// bucket in it.
+/// bucket in that row.
 #[inline]
 fn bucket(value: u64) -> usize {
     if value < SMALL {

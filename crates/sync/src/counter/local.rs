@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::reclaim::registry::{Entry, Registry};
 
-/// One thread's share of a [`Counter`](super::Counter): an addition costs no more than one to a local variable.
+/// One thread's share of a [`Counter`](super::Counter): an addition to it costs no more than an addition to a local
+/// variable.
 ///
 /// ```
 /// use millstream_sync::counter::Counter;
@@ -31,7 +32,7 @@ use crate::reclaim::registry::{Entry, Registry};
 /// ```
 pub struct Local<'a> {
     word: &'a Entry<AtomicU64>,
-    /// Confines the local to one thread at a time: two would lose additions.
+    /// Confines the local to one thread at a time: two threads would lose additions.
     _not_shared: PhantomData<Cell<()>>,
 }
 
@@ -51,8 +52,8 @@ impl<'a> Local<'a> {
     /// A signal handler may call this only if the interrupted thread does not use the same local.
     #[inline]
     pub fn add(&self, n: u64) {
-        // Relaxed: the owner is the only thread that stores to this word. The previous owner returned the word with a
-        // release, and this one acquired it, so it goes on from the last value.
+        // Relaxed: the owner is the only thread that stores to this word. The previous owner released the word and this
+        // owner acquired it, so the count continues from the last value.
         self.word.store(self.word.load(Relaxed).wrapping_add(n), Relaxed);
     }
 }

@@ -37,8 +37,8 @@
 //!
 //! # What a sum means
 //! Additions are not ordered with any other access: a counter is a statistic, not a message. A sum contains each
-//! addition that happened before it (by a join, a lock, a channel), and may or may not contain those that run
-//! concurrently; so it is exact once all adding threads are done. With additions only, a later sum is never smaller.
+//! addition that happened before it (by a join, a lock, a channel), and may or may not contain additions that run
+//! concurrently. So a sum is exact once all adding threads are done. With additions only, a later sum is never smaller.
 //!
 //! # When not to use it
 //! When each addition needs to know the total (a ticket, a limit, a reference count), take an atomic word. Also take an

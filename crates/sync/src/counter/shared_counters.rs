@@ -15,9 +15,10 @@ use crate::percpu::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE,
 /// processor, as within one process. Processes without restartable sequences add atomically to other pages. A process
 /// may be killed at any moment: its addition either happened or did not, and other processes are unaffected.
 ///
-/// The file consists of pages of 4096 bytes, with words in the machine's little-endian order: the header (magic
-/// `MSCOUNT` and 0, then as `u64` each: version 1, counters, processors `p`), `p` pages that belong to processors, and
-/// `p` pages for atomic additions. Counter `i` is word `i` of each page.
+/// The file consists of pages of 4096 bytes, and its words are little-endian. The first page is the header: the magic
+/// `MSCOUNT` and 0, and then, as `u64` each, version 1, the number of counters, and the number of processors `p`. Then
+/// follow `p` pages that belong to processors, and `p` pages for atomic additions. Counter `i` is word `i` of each
+/// page.
 ///
 /// ```
 /// use millstream_sync::counter::SharedCounters;

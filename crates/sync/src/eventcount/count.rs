@@ -13,8 +13,8 @@ use super::word::Width;
 /// The type behind all event counts. Its parameters say how the count is incremented and which threads may wait; the
 /// [module](super) names each useful combination.
 ///
-/// Waiting is the same for all of them. A count with many incrementers is incremented here, one with a single
-/// incrementer through its [`Incrementer`](super::Incrementer).
+/// Waiting is the same for all of them. A count with many incrementers has methods to increment it. A count with a
+/// single incrementer is incremented through its [`Incrementer`](super::Incrementer).
 #[repr(C)]
 #[derive(Debug)]
 pub struct Count<K: Kind, S: Scope = Private> {
@@ -182,8 +182,8 @@ impl<K: Kind, S: Scope> Count<K, S> {
         self.wait_for_with(ready, None, SpinPolicy::DEFAULT).expect("without a deadline only success ends the wait")
     }
 
-    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; `None` if it was not ready
-    /// even then. Spins and naps as `policy` says, then sleeps. Otherwise like [`wait_for`](Self::wait_for).
+    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; `None` if `ready` still
+    /// returns none then. Spins and naps as `policy` says, then sleeps. Otherwise like [`wait_for`](Self::wait_for).
     ///
     /// ```
     /// use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Event counts: waiters sleep until something changes, and a notification costs as much as a store.
 //!
-//! An event count is a number that only grows. A waiter takes a [`snapshot`](Count::snapshot), checks the state for
-//! which the count stands, and if there is nothing to do, waits until the count differs from the snapshot. After
+//! An event count is a number that only grows. A waiter takes a [`snapshot`](Count::snapshot), checks the state whose
+//! changes the count announces, and, if there is nothing to do, waits until the count differs from the snapshot. After
 //! changing that state, the notifier increments the count. The two share no lock, and no wake-up can be lost: a change
 //! that the waiter missed came before an increment that ends its wait at once. While no waiter sleeps, an increment
 //! makes no system call.
@@ -64,8 +64,8 @@
 //!
 //! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
 //! - `unlocked.rs` (one incrementer, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the
-//!   incrementer between two instructions, and one instruction is the whole increment.
-//! - `two_word.rs` (one incrementer, elsewhere): the incrementer's light fence and the waiter's heavy fence pair.
+//!   incrementer between two instructions, and the whole increment is one instruction.
+//! - `two_word.rs` (one incrementer, elsewhere): the incrementer's light fence pairs with the waiter's heavy fence.
 //!
 //! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag. Waiters for a count with
 //! a single incrementer pay for the fence, some 10 µs, each time they go to sleep.

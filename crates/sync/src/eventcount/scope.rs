@@ -93,8 +93,7 @@ impl Scope for Private {
             return Certainty::Now;
         }
         heavy();
-        // Symmetric fences order stores and loads, but they do not keep an unlocked addition in one piece: only an
-        // interrupt does.
+        // Symmetric fences order stores and loads, but only an interrupt makes an unlocked addition indivisible.
         if overlooks == Overlooks::Overwritten && !interrupts() { Certainty::InTime } else { Certainty::Now }
     }
 }

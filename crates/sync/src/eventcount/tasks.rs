@@ -94,8 +94,8 @@ impl Tasks {
     }
 }
 
-/// Wakes a task and contains a panic of its waker: the panic hook has reported it, and the waking thread, which has
-/// other tasks to wake and work of its own to finish, is not at fault.
+/// Wakes a task and contains a panic of its waker. The panic hook has reported the panic. The waking thread did not
+/// cause it, and has other tasks to wake.
 pub(super) fn wake_contained(waker: Waker) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
         // The payload's destructor may panic, too; that panic's payload is leaked.

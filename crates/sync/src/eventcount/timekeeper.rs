@@ -1,4 +1,4 @@
-//! Alarms that wake tasks at a given time, for the timed rule. A thread of their own serves them, started on first use.
+//! Alarms that wake tasks at a given time, for the timed rule. A separate thread, started on first use, serves them.
 
 use std::collections::BTreeMap;
 use std::ptr;

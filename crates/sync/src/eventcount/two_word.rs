@@ -55,7 +55,7 @@ impl<W: Width> Kind for TwoWord<W> {
     unsafe fn add<S: Scope>(&self, n: u64) -> bool {
         // A plain load and store lose nothing: the caller ensures that no other thread increments.
         let value = self.value.load(Ordering::Relaxed);
-        // Relaxed: the second read below sees a flag that this one misses.
+        // Relaxed: the second read below sees a flag that this read misses.
         let waited = self.waiters.load(Ordering::Relaxed) != 0;
         // The flag belongs to waiters for the current value, so it is cleared only right before the value changes.
         if waited && Self::wrap(n) != 0 {

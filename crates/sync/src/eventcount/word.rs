@@ -25,7 +25,7 @@ pub trait Word: Send + Sync {
     fn fetch_and(&self, value: u64, order: Ordering) -> u64;
     fn fetch_or(&self, value: u64, order: Ordering) -> u64;
     fn compare_exchange(&self, old: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
-    /// The half that the kernel compares, which is the low one.
+    /// The low half, which the kernel compares.
     #[cfg(not(loom))]
     fn futex(&self) -> *const u32;
 }

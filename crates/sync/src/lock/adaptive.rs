@@ -26,8 +26,8 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 /// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
 /// the event count or is about to, so a waiter wakes up. That waiter either acquires the lock while it spins, and
 /// clears the flag before its own release; or it clears the flag, passes its heavy fence, and checks the lock. The
-/// releasing thread found the flag still set, so that fence comes after its light one: the waiter finds the lock free,
-/// or taken by a thread that releases it later.
+/// releasing thread found the flag still set, so the waiter's heavy fence comes after the releasing thread's light
+/// fence. The waiter then finds the lock free, or taken by a thread that releases it later.
 #[derive(Debug)]
 pub struct Adaptive {
     taken: AtomicBool,
@@ -72,12 +72,12 @@ impl Adaptive {
             }
             // The wait has no deadline, so only a change of the count ends it.
             let _ = self.calls.wait_with(key, None, SpinPolicy::NONE);
-            // As long as this waiter is marked as called and rechecks, no releasing thread calls another one.
+            // As long as this waiter is marked as called and rechecks, no releasing thread calls another waiter.
             if self.spin() {
                 break;
             }
         }
-        // This thread holds the lock; if others sleep, its release calls one of them.
+        // This thread holds the lock; if other waiters sleep, the release calls one of them.
         self.sleepers.fetch_and(!CALLED, Ordering::Relaxed);
         self.sleepers.fetch_sub(SLEEPER, Ordering::Relaxed);
     }

@@ -25,23 +25,23 @@
 //! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles, which
 //! does not matter to a thread that holds the lock for a microsecond. It poisons itself when its holder panics, which
 //! these locks do not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an
-//! `Adaptive` makes one, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A lock that
-//! only spins is wrong wherever a thread may be preempted while it holds the lock, which is everywhere but in a
-//! real-time set-up: with more threads than cores the waiters burn their time slices until the holder runs again. All
+//! `Adaptive` makes such a call, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A
+//! lock that only spins is wrong wherever a thread may be preempted while it holds the lock, which is everywhere but in
+//! a real-time set-up: with more threads than cores the waiters burn their time slices until the holder runs again. All
 //! spin locks here yield every now and then, which only mitigates the worst case.
 //!
 //! # Why they exclude, even on weakly ordered machines
-//! An acquisition is a read-modify-write of one word: of all threads that find it free only one makes it taken, since
-//! the modifications of one word are totally ordered. That holds for test-and-test-and-set as well: the test is advice,
-//! and a thread that it misleads fails in the set.
+//! An acquisition is a read-modify-write of one word: of all threads that find the word free, only one takes it,
+//! because the modifications of one word are totally ordered. This is true of test-and-test-and-set as well: the test
+//! is advice, and a thread that it misleads fails in the set.
 //!
 //! That the section stays *inside* is another matter. A weakly ordered machine (ARM, POWER) could perform the section's
 //! loads before it takes the word, while another thread is still inside, or perform its last stores after it frees the
 //! word. So acquiring is an *acquire*: nothing that follows it in the program is performed before it. Releasing is a
 //! *release*: a thread that sees it sees everything before it. The two pair through the word: the acquiring thread
 //! reads the value that the previous holder's release stored, and so sees everything the previous holder wrote. x86-64
-//! orders loads with loads and stores with stores by itself; there the orderings only keep the compiler in check, and a
-//! plain store releases a lock. Code that omits them runs on x86-64 and fails elsewhere, which is why the models in
+//! always orders loads with loads and stores with stores. There the orderings only restrain the compiler, and a plain
+//! store releases a lock. Code that omits them runs on x86-64 and fails elsewhere, which is why the models in
 //! `models.rs` explore weak orderings, too.
 //!
 //! One old processor breaks its promise: early Opterons may let a load after a locked instruction read a stale value

@@ -48,7 +48,7 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static)
     builder.check(model);
 }
 
-/// Lets `others` further threads and this one visit `each` times.
+/// Runs `others` threads beside this one. Each thread, this one included, enters the locked section `each` times.
 fn visits<L: Lock>(preemptions: Option<usize>, others: usize, each: u32) {
     explore(preemptions, move || {
         let guarded = Arc::new(Guarded::<L>::default());

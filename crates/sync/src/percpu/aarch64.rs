@@ -27,9 +27,9 @@
 //!  88: the code that follows
 //! ```
 //!
-//! From the store to `rseq_cs` on, the kernel knows of the section. When it preempts the thread, moves it to another
-//! processor or delivers a signal while the program counter is between 77 and 88, it clears `rseq_cs` and makes the
-//! thread continue at 99, provided that the signature comes right before 99.
+//! From the store to `rseq_cs` on, the kernel knows of the section. The kernel may preempt the thread, move it to
+//! another processor or deliver a signal while the program counter is between 77 and 88. Then it clears `rseq_cs` and
+//! makes the thread continue at 99, provided that the signature comes right before 99.
 //!
 //! The word that closes a list to sections is loaded with acquire, which pairs with the release store that opens the
 //! list again: a section that runs sees the work done on the slot meanwhile.
@@ -210,7 +210,7 @@ pub(super) fn operand(offset: isize) -> usize {
 #[inline]
 pub(super) unsafe fn read<const WORD: usize>(offset: isize) -> u32 {
     let value: u32;
-    // SAFETY: the caller promises an area at `offset`. The block is not `pure`, since the kernel changes the word at
+    // SAFETY: the caller promises an area at `offset`. The block is not `pure`, because the kernel changes the word at
     // any time.
     unsafe {
         asm!(

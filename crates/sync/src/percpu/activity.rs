@@ -60,8 +60,8 @@ fn time_used_ns(thread: i32) -> Option<u64> {
     }
 }
 
-/// The state letter, which is `R` both for a thread that runs and for one that could. It follows the name, which is in
-/// parentheses and may contain any character.
+/// The state letter, which is `R` both for a thread that runs and for a thread that could run. It follows the name,
+/// which is in parentheses and may contain any character.
 fn state(thread: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()

@@ -74,9 +74,8 @@ impl Area {
     fn find() -> Option<Area> {
         if COMMON_OFFSET.load(Relaxed) == UNKNOWN {
             let private = if has_concurrency_ids() { word::CONCURRENCY } else { word::CPU };
-            // Every thread that determines the offset finds the same one, and a thread that does not see it yet
-            // determines it again. But two threads must never number their slots differently, so the store of this word
-            // comes first.
+            // Several threads may determine the offset; all of them find the same. But two threads must never number
+            // their slots differently, so this word is stored before the offset.
             PRIVATE.store(private, Relaxed);
             COMMON_OFFSET.store(registration::libc_offset().unwrap_or(OWN), Release);
             return Area::current();
@@ -84,7 +83,7 @@ impl Area {
         registration::own_offset().map(Area::at)
     }
 
-    /// The common offset of all threads' areas; there is one only where the C library registers them.
+    /// The common offset of all threads' areas; there is such an offset only where the C library registers the areas.
     #[inline(always)]
     pub(super) fn common_offset() -> Option<isize> {
         // Acquire pairs with the release in `find`: a thread that sees the offset sees `PRIVATE`, too.
@@ -120,7 +119,7 @@ impl Area {
         }
     }
 
-    /// The processor on which the thread runs now, and which it may leave as soon as this returns.
+    /// The processor on which the thread runs now. The thread may leave it as soon as this call returns.
     ///
     /// One load. The numbers are those of the whole machine and may have gaps.
     #[inline]

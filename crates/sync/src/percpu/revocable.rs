@@ -14,13 +14,13 @@ use super::{Activity, Area, activity};
 /// A lock that another thread may take from its holder when the holder is preempted: no thread waits for a thread that
 /// is not running.
 ///
-/// The holder reads as it likes, and writes through its [`Ownership`]: each store happens only if the lock is still the
-/// holder's own, and one [section](super) both checks and stores. A thread that takes the lock away restarts the
-/// sections of all others, and from then on every store of the former holder fails. The guarded data must make sense
-/// after each single store: prepare a new version out of the readers' sight, and publish it by one store. A thread that
-/// reads a version without the lock checks afterwards whether that version stayed current throughout, because the owner
-/// may have begun to overwrite it with the next version. The check compares a word that has a different value for each
-/// publication.
+/// The holder reads without restriction, and writes through its [`Ownership`]: each store happens only if the lock is
+/// still the holder's own, and one [section](super) both checks and stores. A thread that takes the lock away restarts
+/// the sections of all other threads, and from then on every store of the former holder fails. The guarded data must
+/// make sense after each single store: prepare a new version out of the readers' sight, and publish it by one store. A
+/// thread that reads a version without the lock checks afterwards whether that version stayed current throughout,
+/// because the owner may have begun to overwrite it with the next version. The check compares a word that has a
+/// different value for each publication.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -56,8 +56,8 @@ const PINNED: u64 = 1;
 
 /// The right to store, until another thread takes it away.
 ///
-/// It belongs to the thread that acquired it: another thread that used it would make waiters check the activity of the
-/// wrong thread.
+/// An ownership belongs to the thread that acquired it. If another thread used it, waiters would check the activity of
+/// the wrong thread.
 #[derive(Debug)]
 pub struct Ownership<'a> {
     lock: &'a Revocable,
@@ -205,7 +205,7 @@ impl Drop for Ownership<'_> {
 const THREAD_BITS: u32 = 22;
 
 /// A new token: a sequence number, the thread, a bit for [`PINNED`]. Only a thread that still has an ownership from 2⁴¹
-/// tokens ago (two days of back-to-back draws) could mistake its own new token for that one.
+/// tokens ago (two days of back-to-back draws) could mistake its own new token for the old one.
 fn new_token() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // SAFETY: `gettid` has no preconditions and touches no memory.

@@ -37,7 +37,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome for which the assembly leaves this number in the register `outcome`.
+    /// Decodes the number that the assembly leaves in the register `outcome`.
     #[inline(always)]
     pub(super) fn from_register(outcome: i32) -> Self {
         match outcome {
@@ -199,8 +199,8 @@ pub(crate) unsafe fn list_pop(here: Here, slots: Slots) -> (Outcome, *mut u64) {
 /// [restart](super::restart()) it.
 ///
 /// # Safety
-/// Both words are valid. Other threads only read them, or change the guard and restart sections before they go on, or
-/// write atomically to `target` when the guard permits it.
+/// Both words are valid. Other threads do only the following: they read the words; they change the guard, and then
+/// restart sections before they do anything else; they write atomically to `target` when the guard permits it.
 #[inline(always)]
 pub(crate) unsafe fn store_if(area: Area, guard: *const u64, expected: u64, target: *mut u64, value: u64) -> Outcome {
     let mut outcome = -1_i32;

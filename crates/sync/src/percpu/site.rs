@@ -39,7 +39,7 @@ impl Site {
     /// failed or the site is not set yet.
     ///
     /// # Safety
-    /// The words that begin with the one named by [`set`](Self::set) include one with this index.
+    /// There is a word with this index, counted from the word that [`set`](Self::set) named.
     #[inline(always)]
     pub(crate) unsafe fn add(&self, index: usize, n: u64) -> bool {
         let offset = self.offset.load(Acquire);

@@ -21,7 +21,7 @@ const MAX_THREADS: usize = 3;
 /// The words of one execution of a model.
 struct Words {
     words: [AtomicU32; MAX_THREADS],
-    /// Number of words assigned to threads. This is not one of loom's atomics, since nothing depends on which thread
+    /// Number of words assigned to threads. This is not one of loom's atomics, because nothing depends on which thread
     /// comes first.
     assigned: Cell<usize>,
 }

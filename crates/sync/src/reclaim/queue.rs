@@ -13,8 +13,8 @@ use crate::primitive::{AtomicPtr, Ordering};
 
 /// A first-in, first-out queue for any number of threads, without a bound.
 ///
-/// Lock-free: an operation starts over only if another one has made progress. Linearizable. This queue is for producers
-/// that must never be refused. For a bounded queue, take a channel of `millstream-ring`.
+/// Lock-free: an operation starts over only if another operation has made progress. Linearizable. This queue is for
+/// producers that must never be refused. For a bounded queue, take a channel of `millstream-ring`.
 ///
 /// The algorithm is that of Michael and Scott (1996): a list whose first node is a dummy. `push` links a node behind
 /// the last one, and then moves `tail`. A thread that finds `tail` behind the last node moves it, too.

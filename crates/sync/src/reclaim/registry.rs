@@ -17,7 +17,7 @@ pub(crate) struct Registry<R> {
 pub(crate) struct Entry<R> {
     record: R,
     taken: AtomicBool,
-    /// The next entry, written before this one is published and constant since.
+    /// The next entry. It is written before this entry is published, and does not change afterwards.
     older: *const Entry<R>,
 }
 

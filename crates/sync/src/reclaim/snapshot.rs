@@ -120,7 +120,7 @@ impl<T: Default + Send + Sync + 'static> Default for Snapshot<T> {
 
 impl<T: Send + Sync + 'static> Drop for Snapshot<T> {
     fn drop(&mut self) {
-        // SAFETY: the cell owns one count, and there are no readings, since they borrow the cell.
+        // SAFETY: the cell owns one count, and there are no readings, because they borrow the cell.
         drop(unsafe { Arc::from_raw(self.current.load(Ordering::Relaxed)) });
     }
 }

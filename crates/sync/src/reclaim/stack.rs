@@ -12,7 +12,7 @@ use crate::primitive::{AtomicPtr, Ordering};
 
 /// A last-in, first-out stack for any number of threads.
 ///
-/// Lock-free: an operation starts over only if another one has succeeded. Linearizable, each operation at its
+/// Lock-free: an operation starts over only if another operation has succeeded. Linearizable, each operation at its
 /// successful compare-and-swap (an empty `pop` at its load).
 ///
 /// Treiber's algorithm (1986): nodes in a list, whose top is changed by compare-and-swap. A popped node is retired,
@@ -38,7 +38,7 @@ pub struct Stack<T, S: Scheme = Epochs> {
 struct Node<T> {
     /// Moved out by the `pop` that takes the node.
     value: ManuallyDrop<T>,
-    /// The next node, written before this one is published and constant since.
+    /// The next node. It is written before this node is published, and does not change afterwards.
     below: *mut Node<T>,
 }
 

@@ -92,7 +92,7 @@ fn the_queue_on_hazards_is_linearizable() {
 const NODES: usize = 4;
 const NONE: usize = NODES;
 
-/// The stack without reclamation: nodes are reused at once, so a node may come back to the top with another one below
+/// The stack without reclamation: nodes are reused at once, so a node may come back to the top with another node below
 /// it while a `pop` is in progress (ABA). The nodes are in an array, so that this is a mistake in the order of events
 /// and not undefined behaviour.
 struct Reusing {
@@ -173,7 +173,8 @@ fn a_stack_that_reuses_nodes_at_once_is_caught() {
     assert_caught("reused-node", "a stack that reuses its nodes at once", Kind::Stack, used_again);
 }
 
-/// A queue whose `push` links its node by a load and a store: of two that saw the same last node, one is lost.
+/// A queue whose `push` links its node by a load and a store: of two nodes that are linked behind the same last node,
+/// one is lost.
 struct Overwriting {
     last: AtomicUsize,
     first: AtomicUsize,

@@ -54,7 +54,7 @@ fn retire_on_hazards(object: *mut Chained) {
 #[test]
 fn destructors_may_retire_without_deep_recursion() {
     let depth = Arc::new(AtomicUsize::new(0));
-    // There are several chains, so that other objects wait while one's destructor retires.
+    // There are several chains, so that other objects wait while a destructor retires.
     for _ in 0..4 {
         Chained { left: 5000, depth: Arc::clone(&depth), retire: retire_on_epochs }.retire();
     }
@@ -124,7 +124,7 @@ impl Drop for Family {
 
 thread_local! {
     static LATE_WORK: Cell<Option<Late>> = const { Cell::new(None) };
-    /// The local to which destructors retire; without one, each object makes a new one.
+    /// The local to which destructors retire. If there is none, each object makes a new local.
     static OWN_LOCAL: Cell<Option<&'static hazard::Local<'static>>> = const { Cell::new(None) };
 }
 

@@ -20,7 +20,7 @@ struct Blocks {
     next: usize,
 }
 
-// SAFETY: the ring owns its blocks, since their users have given them up.
+// SAFETY: the ring owns its blocks, because their users have given them up.
 unsafe impl Send for Blocks {}
 
 // SAFETY: this is the system's allocator, except that it returns blocks later.

@@ -32,7 +32,7 @@ pub(crate) fn record(threads: u64, random: &mut Random, work: impl Fn(&mut Log, 
     recorder.finish()
 }
 
-/// Waits longer than the clocks of two cores may be apart.
+/// Waits for longer than the clocks of two cores may differ.
 pub(crate) fn a_while() {
     thread::sleep(Duration::from_micros(10));
 }

@@ -200,7 +200,7 @@ fn has_sections() -> bool {
 /// The maximum number of storms until one has interrupted a section.
 const MAX_STORMS: usize = 40;
 
-/// Asserts that a storm interrupted sections, since otherwise it shows nothing.
+/// Asserts that a storm interrupted sections, because otherwise it shows nothing.
 fn assert_aborted(mut storm: impl FnMut() -> [u64; 2]) {
     // On a busy machine, the thread that interrupts may not run at all during a storm.
     for _ in 0..MAX_STORMS {

@@ -72,7 +72,7 @@ fn adding_and_raising() {
 fn a_number_beyond_the_slots_aborts_and_changes_nothing() {
     with_an_area(|here| {
         let memory = Memory::new();
-        // SAFETY: no slot is touched, since there are none.
+        // SAFETY: no slot is touched, because there are none.
         unsafe {
             let none = Slots::new(NonNull::from(&memory.0[0]).cast(), 0);
             assert_eq!(section::add(here, none, 1), Outcome::Aborted);

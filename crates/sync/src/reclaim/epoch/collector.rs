@@ -59,7 +59,7 @@ impl Default for Collector {
     }
 }
 
-/// The state of a collector at about one moment: each number is read once, while other threads go on.
+/// The state of a collector at about one moment: each number is read once, while other threads continue.
 ///
 /// A reader that does not leave shows in `behind`, which grows with every batch, as does `garbage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The process's own collector, of which every thread becomes a member when it first pins.
+//! The process's own collector. A thread becomes a member when it first pins.
 
 use std::cell::Cell;
 use std::ptr;
@@ -120,7 +120,7 @@ mod fork {
 
     /// Makes children of fork forget the guards of other threads.
     pub(super) fn prepare() {
-        // This takes no lock, since a child could inherit it locked. Two threads may both register the handler;
+        // This takes no lock, because a child could inherit it locked. Two threads may both register the handler;
         // forgetting twice is harmless.
         static IS_PREPARED: AtomicBool = AtomicBool::new(false);
         if !IS_PREPARED.load(Ordering::Acquire) {

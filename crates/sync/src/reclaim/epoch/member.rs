@@ -51,8 +51,8 @@ impl Local {
     /// Ensures that this local can retire `objects` more objects and still have at most `limit` waiting to be freed.
     /// Call it *before* unlinking objects, while there is still a choice.
     ///
-    /// Epochs cannot bound garbage by themselves: one reader that stops holds back every object retired after it
-    /// entered. With this call the writer finds out in time, and may wait, shed load, or report the reader.
+    /// Epochs alone cannot bound garbage: one reader that stops holds back every object retired after it entered. With
+    /// this call the writer finds out in time, and may wait, shed load, or report the reader.
     ///
     /// Lock-free. If there is no room, passes a [heavy fence](millstream_fence::heavy), whatever the settings, and
     /// checks all members. The caller's own guards hold objects back, too.

@@ -3,20 +3,21 @@
 //! A reader that enters reads the epoch, publishes it in its own state, and passes a [light](millstream_fence::light)
 //! fence. When it leaves, it publishes that it is in no epoch. The reclaimer first unlinks the objects (1), increments
 //! the epoch (2), passes a heavy fence (3), and scans all states (4). It frees the objects once no state contains an
-//! epoch from before (2). For any reader and any such object one of these is the case:
+//! epoch from before (2). For every reader and every such object, one of two cases applies:
 //!
-//! - The reader's light fence comes before (3). Then its state is visible at (4), unless it has left or entered again
-//!   since. If its epoch is from before (2), the object is not freed before it leaves. If its epoch is from after (2),
-//!   the reader read it by an acquiring load from the releasing addition (2) or a later one, so it sees (1) and cannot
-//!   find the object.
+//! - The reader's light fence comes before (3). Then its state is visible at (4), unless the reader has left or entered
+//!   again since. If its epoch is from before (2), the object is not freed before the reader leaves. If its epoch is
+//!   from after (2), the reader read it by an acquiring load from the releasing addition (2) or a later one, so it sees
+//!   (1) and cannot find the object.
 //! - The light fence comes after (3). Then all reads that follow in the reader see (1).
 //!
-//! A reader that sleeps between reading the epoch and publishing it may publish an old one. Then it holds back more
-//! than it needs to, until it leaves; no object is freed too early, because the argument does not rely on a recent
-//! epoch. So one grace period is enough, and the reader does not read the epoch a second time.
+//! A reader that sleeps between reading the epoch and publishing it may publish an old epoch. Until it leaves, such a
+//! reader holds back more objects than necessary. But no object is freed too early, because the argument does not rely
+//! on a recent epoch. So one grace period is enough, and the reader does not read the epoch a second time.
 //!
-//! A reader that refreshes its guard publishes a newer epoch and passes no fence. A scan that still finds the older one
-//! holds back more than it needs to; a scan that finds the newer one is in the first case, by the same acquiring load.
+//! A reader that refreshes its guard publishes a newer epoch and passes no fence. A scan that still finds the older
+//! epoch holds back more objects than necessary. For a scan that finds the newer epoch the first case applies, because
+//! the reader loaded that epoch with acquire, too.
 //!
 //! A list entry that is added after the scan began belongs to a reader whose light fence comes after (3): the addition
 //! precedes the fence in its thread, and would be visible otherwise.

@@ -60,7 +60,7 @@ impl Default for Domain {
     }
 }
 
-/// The state of a domain at about one moment: each number is read once, while other threads go on.
+/// The state of a domain at about one moment: each number is read once, while other threads continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

@@ -48,8 +48,8 @@
 //!
 //! Destructors may retire. Their objects add to the bound until the outermost `retire` or `flush` returns; that call
 //! frees more than two objects if the destructors make more than a batch ready. A destructor never runs inside another
-//! one of the same local, so a chain of objects that retire each other causes no deep recursion, not even in a thread
-//! that ends.
+//! destructor of the same local, so a chain of objects that retire each other causes no deep recursion, not even in a
+//! thread that ends.
 //!
 //! Where every heavy fence is refused (a sandbox entered later forbids them), no object is freed and no call panics.
 //!
