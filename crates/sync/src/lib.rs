@@ -35,7 +35,7 @@ extern crate alloc;
 pub mod counter;
 #[cfg(feature = "std")]
 pub mod eventcount;
-// Under loom, only the models of the locks need them.
+// Under loom, only the locks' own models need this module.
 #[cfg(all(feature = "std", any(test, not(loom))))]
 pub mod lock;
 #[cfg(all(feature = "std", not(loom)))]

@@ -1,5 +1,5 @@
-//! Hazard pointers as they are without the standard library: in domains of the caller's own. The test also runs with
-//! it.
+//! Hazard pointers as they work without the standard library, in the caller's own domains. The test also runs with the
+//! standard library.
 #![cfg(not(loom))]
 
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};

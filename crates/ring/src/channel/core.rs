@@ -114,8 +114,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// Moves the value at `position` out; `None` if its sender gave up the slot.
     ///
     /// # Safety
-    /// The caller has claimed the position for receiving, its sender has completed it, and this is the only call for
-    /// it.
+    /// The caller has claimed the position for receiving, a sender has completed it, and no other call moves its value
+    /// out.
     #[inline(always)]
     pub(super) unsafe fn move_out(&self, position: u64) -> Option<T> {
         if self.producers.is_skipped(position) {
@@ -132,7 +132,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         if self.ends.receivers.load(Ordering::Relaxed) != 0 {
             return true;
         }
-        // Pairs with the release of each receiver that left, so that this sender sees everything they did before.
+        // Pairs with the release of each departed receiver, so this sender sees everything that the receivers did
+        // before they left.
         fence(Ordering::Acquire);
         false
     }
@@ -152,7 +153,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 
     /// Whether values may still arrive. If `false`, every value ever sent is visible.
     pub(super) fn has_senders(&self) -> bool {
-        // Acquire pairs with the release of each sender that left, which came after all its sends, and with that of
+        // Acquire pairs with two releases: that of each departed sender, which came after all its sends, and that of
         // `close`, after which no position is claimed.
         let senders = self.ends.senders.load(Ordering::Acquire);
         if senders & CLOSED == 0 {
@@ -227,7 +228,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         // Release pairs with the fence in `has_receivers`. Acquire: a thread that sees the last receiver leave also
         // sees everything the other receivers did.
         if self.ends.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // Claims end before values are discarded, so that `may_be_sending` knows the unfinished ones.
+            // Claims end before values are discarded, so `may_be_sending` can tell whether a claim is unfinished.
             self.producers.close();
             self.free_space.wake_all();
             self.discard_from_now_on();

@@ -45,7 +45,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
 
     /// Whether a sender may be about to complete a slot.
     fn may_be_sending(&self) -> bool {
-        // With many senders, claims have ended, so the unfinished ones are known. The claim of a sole sender is not
+        // With many senders, claims have ended, so the unfinished claims are known. The claim of a sole sender is not
         // visible, so that sender counts as sending for as long as it exists.
         if P::MANY { self.producers.claimed() != self.consumers.claimed() } else { self.senders() != 0 }
     }

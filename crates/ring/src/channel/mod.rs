@@ -45,11 +45,11 @@
 //! receiver drops them; a sender whose `send` adds a value meanwhile drops that value itself. (Values behind an open
 //! [`Permit`] are dropped when the permit is used or dropped.) A thread that learns of a disconnection sees everything
 //! the other side did before it left. Destructors run outside all locks and may use the channel. If a destructor
-//! panics, the others still run. The panic then resumes in the thread that drops the last receiver; a `send` swallows
+//! panics, the others still run. The panic then resumes in the thread that drops the last receiver; a `send` discards
 //! it, because its caller is not at fault.
 //!
-//! **Two steps.** [`Sender::reserve`] claims a slot now and gets the value later. A [`Permit`] that is dropped unused
-//! leaves a slot that receivers skip.
+//! **Two steps.** [`Sender::reserve`] claims a slot now, and the value follows later. A [`Permit`] that is dropped
+//! unused leaves a slot that receivers skip.
 //!
 //! # Progress
 //! Sending and receiving without waiting is lock-free. If that side of the channel has only one participant, it is

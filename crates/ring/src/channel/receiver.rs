@@ -60,7 +60,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Receives a value, waiting until `deadline`.
     ///
     /// # Errors
-    /// If no value arrived in time, or none can arrive any more.
+    /// If no value arrived in time, or no value can arrive any more.
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
         self.recv_until(Some(deadline))
     }
@@ -68,7 +68,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Receives a value, waiting for at most `timeout`; see [`recv_deadline`](Self::recv_deadline).
     ///
     /// # Errors
-    /// If no value arrived in time, or none can arrive any more.
+    /// If no value arrived in time, or no value can arrive any more.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         // A deadline beyond the clock's range means no deadline.
         self.recv_until(Instant::now().checked_add(timeout))
@@ -105,7 +105,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Waits until `deadline` for at least one value, then proceeds as [`recv_many`](Self::recv_many).
     ///
     /// # Errors
-    /// If no value arrived in time, or none can arrive any more.
+    /// If no value arrived in time, or no value can arrive any more.
     ///
     /// The call returns with the first values that arrive. To wait for more, call it again with the same deadline. This
     /// example receives 64 values, or those that arrive within 10 ms:
@@ -227,7 +227,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         }
     }
 
-    /// Moves the available values, at most `most`, to the end of the vector, which grows only as far as they need.
+    /// Moves the available values, at most `most`, to the end of the vector, which grows only as far as necessary.
     pub(super) fn take_many(&self, into: &mut Vec<T>, most: usize, frontier: impl Fn(u64) -> u64 + Copy) -> usize {
         let before = into.len();
         let mut received = self.take_into_room(into, most, frontier);

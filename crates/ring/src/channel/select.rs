@@ -17,7 +17,7 @@ use crate::sequencer::Sequencer;
 /// The number of checks, with a yield after each, before the thread sleeps.
 const CHECKS: u32 = 16;
 
-/// A set of operations, each on one end of a channel, that waits until one of them is ready.
+/// A set of operations, each on one end of a channel. It waits until one of the operations is ready.
 ///
 /// An operation is *ready* when it would not wait: a receive when there is a value, a send when there is room, and both
 /// when the other side is gone. The caller then performs the operation with a `try_` method. If another thread that
@@ -65,7 +65,7 @@ pub struct Select<'a> {
 trait Operation {
     fn is_ready(&self) -> bool;
 
-    /// Ends when the operation may be ready. Wakes another waiter for the same event.
+    /// Waits until the operation may be ready. Then wakes another waiter for the same event.
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 }
 

@@ -110,8 +110,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
                 self.arrivals.gathered(gathered, self.slots.capacity());
                 if gathered > 1 && C::MANY {
                     // Each event wakes one receiver, but events become visible in order. So an event that was completed
-                    // behind a gap woke a receiver that could not see the event yet. This wakes a receiver in its
-                    // stead.
+                    // behind a gap may have woken a receiver that could not see it yet. This wakes another receiver for
+                    // that event.
                     self.notify(1, || ());
                 }
                 Some(Ok(()))

@@ -98,7 +98,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         node
     }
 
-    /// A new party, the parties that it follows, and its node. The caller creates the party's `members` at once.
+    /// A new party, the parties that it follows, and its node. The caller creates the party's `members` right after
+    /// this call.
     fn party<C: SequencerParts>(
         &mut self,
         follows: &[Node],

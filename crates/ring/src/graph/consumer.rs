@@ -73,7 +73,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         self.consume_of(most, |from| self.free_until(from), handle)
     }
 
-    /// Like [`consume`](Self::consume), for a consumer that would otherwise wait: it may let events gather first.
+    /// Like [`consume`](Self::consume), for a consumer that would otherwise wait: it may first pause until several
+    /// events are there.
     fn consume_gathered(&self, handle: impl FnMut(&UnsafeCell<E>, Place)) -> u64 {
         let core = &*self.core;
         let frontier = |from| core.arrivals.check_again(from, core.slots.capacity(), || self.free_until(from));
@@ -127,7 +128,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
                 core.arrivals.gathered(gathered, core.slots.capacity());
                 if gathered > 1 && C::MANY {
                     // Each event wakes one member, but events become visible in order. So an event that was completed
-                    // behind a gap woke a member that could not see the event yet. This wakes a member in its stead.
+                    // behind a gap may have woken a member that could not see it yet. This wakes another member for
+                    // that event.
                     core.arrivals.pass_on();
                 }
                 Some(Waited::Ready)
@@ -190,8 +192,8 @@ impl<E, P: SequencerParts, C: SequencerParts> Drop for Consumer<E, P, C> {
     fn drop(&mut self) {
         if self.party.leave(self.follows.take()) {
             self.core.arrivals.notify_all(|| ());
-            // The fence of `notify_all` comes first, so tasks and threads that this call misses see that the party has
-            // left.
+            // This comes after the fence of `notify_all`, so tasks and threads that this call misses see that the party
+            // has left.
             self.core.free_space.wake_all();
             // This comes last, because it may wait for a preempted producer. The threads woken above do not depend on
             // it: they see that the party has left.

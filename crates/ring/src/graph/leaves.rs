@@ -42,7 +42,8 @@ impl Leaves {
     /// Adds a consumer that starts at the position of the slowest one.
     pub(super) fn add(&self) -> (Arc<Party<Single>>, u64) {
         let mut leaves = self.parties.write();
-        // No limit is computed meanwhile, and no earlier limit is more than a lap beyond the slowest consumer.
+        // Under the write lock no limit is computed, and no earlier limit is more than a lap beyond the slowest
+        // consumer.
         let start = leaves.completed(self.floor.0.load(Ordering::Relaxed));
         let newcomer = Arc::new(Party::new(Single::starting_at(start), 1));
         leaves.add(&(Arc::clone(&newcomer) as Arc<dyn Followed>));

@@ -83,8 +83,8 @@ fn two_consumers_share_all_values() {
     });
 }
 
-/// The receiver writes to `done` and then ends the channel with `end`, which may return the receiver so that it lives
-/// on. A sender that learns of the end checks `done`.
+/// The receiver writes to `done` and then ends the channel with `end`, which may return the receiver to keep it alive.
+/// A sender that learns of the end checks `done`.
 fn the_end_shows_what_came_before<P: Sequencer + 'static, C: Sequencer + 'static>(
     (sender, receiver): (Sender<Box<u32>, P, C>, Receiver<Box<u32>, P, C>),
     end: impl FnOnce(Receiver<Box<u32>, P, C>) -> Option<Receiver<Box<u32>, P, C>> + 'static,

@@ -77,8 +77,8 @@ pub(crate) mod sealed {
         }
     }
 
-    /// One participant's private state. A function that is not inlined gets a copy: if it got the hand's address, the
-    /// compiler would have to read the hand from memory for each event.
+    /// One participant's private state. A function that is not inlined gets a copy of the hand. If it got the hand's
+    /// address, the compiler would have to read the hand from memory for each event.
     pub trait Hand: Debug + Send + Clone {
         /// Replaces this state with that of a copy.
         fn catch_up(&self, copy: Self);
@@ -86,8 +86,8 @@ pub(crate) mod sealed {
         /// Records that this participant has completed all positions before `end`.
         ///
         /// The best time to call this is after the [light fence](crate::primitive::light) that follows a completion. At
-        /// the fence the compiler discards what it knows about memory; a value stored after it can stay in a register
-        /// for the next claim.
+        /// the fence the compiler discards what it knows about memory; a value stored after the fence can stay in a
+        /// register for the next claim.
         fn has_completed(&self, end: u64);
     }
 
@@ -126,8 +126,8 @@ pub(crate) mod sealed {
         }
 
         /// Claims like [`claim`](Self::claim), and also returns the result of `prepare`, which runs right before the
-        /// claim. Its arguments are the positions to be claimed, and the position before which all are known to be
-        /// free.
+        /// claim. `prepare` gets the positions to be claimed, and the position before which all positions are known to
+        /// be free.
         ///
         /// A claim in a `Multi` is a locked instruction: no later load begins before it ends, and it waits for all
         /// earlier stores. So a load on which a store depends should precede the claim. After the claim, the load would

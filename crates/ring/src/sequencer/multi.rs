@@ -79,8 +79,8 @@ impl Progress for Multi {
     /// Reads flags until the first that does not belong to this lap.
     ///
     /// One bit tells laps apart. Positions before `from` are complete, so the flag of a position within a lap of `from`
-    /// is of that position's own lap, or of the lap before, whose bit differs. It can be of a later lap only if `from`
-    /// is long out of date; the result may then be too low, but never too high.
+    /// belongs to that position's own lap, or to the lap before, whose bit differs. The flag can belong to a later lap
+    /// only if `from` is long out of date. The result may then be too low, but never too high.
     #[inline]
     fn completed(&self, from: u64) -> u64 {
         // There are two runs: to the end of the slots, and on from their beginning. Within a run the lap is the same,
@@ -281,7 +281,8 @@ mod tests {
         for passed in 0..20 {
             let sides = Sides::new();
             sides.pass(passed);
-            // A thread was stopped right before it stored a hint from the very beginning.
+            // This is a thread that was stopped right before it stored a hint from the very beginning, and stores it
+            // only now.
             sides.producers.claims.limit.store(4, Ordering::Relaxed);
             sides.consumers.claims.limit.store(0, Ordering::Relaxed);
             assert_eq!(sides.produce(4, 4), Some(passed..passed + 4), "after {passed} positions");

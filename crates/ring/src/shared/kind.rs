@@ -36,8 +36,8 @@ impl Kind {
         Ok((kind, bytes))
     }
 
-    /// Turns a new file into a ring of this kind and length, or checks that the file is one. The caller holds the lock
-    /// for attaching.
+    /// Turns a new file into a ring of this kind and length, or checks that it already is one. The caller holds the
+    /// lock for attaching.
     ///
     /// A file is new if it is empty, or if it has the right length and only zeros in its header, because its creator
     /// was killed before it wrote the header. Any other file is left unchanged. Returns whether the file was empty.

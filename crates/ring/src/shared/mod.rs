@@ -70,10 +70,10 @@
 //! attaching.
 //!
 //! # What is not handled
-//! The processes trust each other: a process that writes to the memory in any other way can make the other read
-//! garbage, though never outside the ring. They must agree on the type of events; only its size and alignment are
-//! checked. The file must not shrink, and its file system must have room for it. A slot gets memory when it is first
-//! written to; if there is none, the writing process gets a `SIGBUS`.
+//! The processes trust each other: a process that breaks this protocol can make the other process read garbage, but no
+//! memory outside the ring. They must agree on the type of events; only its size and alignment are checked. The file
+//! must not shrink, and its file system must have room for it. A slot gets memory when it is first written to. If no
+//! memory is left then, the writing process gets a `SIGBUS`.
 
 mod consumer;
 #[cfg(not(loom))]

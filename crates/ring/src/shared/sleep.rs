@@ -6,7 +6,7 @@
 //! check saw the position. If the addition comes after the flag, the waker sees the flag, and wakes the sleeper. No
 //! other word says that a process sleeps, so neither side needs a fence.
 //!
-//! **A waker that is killed** in between leaves one of three states:
+//! **A waker that is killed** during these steps leaves one of three states:
 //!
 //! - The position is stored, but the count is unchanged. The sleeper sleeps on.
 //! - The count is changed, but the flag is still set, and the waker has not called the kernel.

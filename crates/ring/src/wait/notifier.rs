@@ -51,7 +51,7 @@ impl Notifier {
         self.has_waiters_unfenced()
     }
 
-    /// The same without a fence, for callers whose fence has done the ordering.
+    /// Like [`has_waiters`](Self::has_waiters), but without a fence, for callers that have just passed one.
     #[inline(always)]
     pub(crate) fn has_waiters_unfenced(&self) -> bool {
         // Relaxed: the caller's fence has done the ordering, and the count carries the data.

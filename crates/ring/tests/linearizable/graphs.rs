@@ -138,7 +138,7 @@ fn a_pool_handles_every_event_once() {
     }
 }
 
-/// Two consumers, of which the second follows the first. Without `WAITS`, it mistakenly follows the producer.
+/// Two consumers; the second follows the first. Without `WAITS`, the second mistakenly follows the producer.
 #[derive(Default)]
 struct Followed<const WAITS: bool> {
     published: AtomicU64,

@@ -172,7 +172,7 @@ pub enum Error {
         /// The object's generation.
         found: u64,
     },
-    /// A cache has claimed the object, which is private to it at the moment.
+    /// A cache has claimed the object, so the object is private to that cache at the moment.
     #[error("object {index} is private to process {pid} at the moment")]
     Held {
         /// The object.

@@ -1,4 +1,4 @@
-//! A counter bound to one thread, with all addresses resolved.
+//! A counter's adder for one thread, which looks up all addresses only once.
 
 use std::fmt;
 

@@ -40,8 +40,8 @@ impl Counter {
         self.shards.add(0, n);
     }
 
-    /// The counter with all addresses resolved, for a loop of this thread. Wait-free, except for a counter's first
-    /// adder, which takes a lock and allocates. [`Adder`] has an example.
+    /// An adder for a loop of this thread, which looks up all addresses only once. Wait-free, except for a counter's
+    /// first adder, which takes a lock and allocates. [`Adder`] has an example.
     #[must_use]
     pub fn adder(&self) -> Adder<'_> {
         Adder::new(self, self.shards.words().word(0))

@@ -38,7 +38,7 @@ pub struct Private {
 }
 
 /// The threads of all processes that map the count's memory; tasks cannot wait. The module's documentation describes
-/// the layout, and what a killed process leaves.
+/// the layout, and what a killed process leaves behind.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Shared {
@@ -93,7 +93,8 @@ impl Scope for Private {
             return Certainty::Now;
         }
         heavy();
-        // Symmetric fences order stores and loads, but only an interrupt makes an unlocked addition indivisible.
+        // Symmetric fences order stores and loads, but a waiter can still set the flag in the middle of an unlocked
+        // addition. Only an interrupt cannot come in the middle.
         if overlooks == Overlooks::Overwritten && !interrupts() { Certainty::InTime } else { Certainty::Now }
     }
 }

@@ -98,7 +98,7 @@ impl Tasks {
 /// cause it, and has other tasks to wake.
 pub(super) fn wake_contained(waker: Waker) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        // The payload's destructor may panic, too; that panic's payload is leaked.
+        // The payload's destructor may panic, too. The payload of that second panic is leaked.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(payload))).map_err(mem::forget);
     }
 }

@@ -87,7 +87,7 @@ fn waking_one_without_waiters_ends_the_system_calls() {
     waking_few::<TwoWord<u32>>();
 }
 
-/// The first sum has the flag set, as it has when a waiter sets the flag in the middle of an increment.
+/// The first sum has the flag set, as when a waiter sets the flag in the middle of an increment.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_flagged_sum_wakes_and_the_next_increment_clears_the_flag() {

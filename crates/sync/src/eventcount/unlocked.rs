@@ -15,11 +15,11 @@ use crate::primitive::Ordering;
 ///
 /// # What can go wrong, and what cannot
 /// In the x86-TSO model a store waits in its core's store buffer before it reaches memory, and the core itself reads
-/// its buffer first. So the incrementer always sees its own latest value, on whichever core it runs, and since no other
-/// thread changes the value, no increment is lost. A waiter sets the flag by a locked instruction, which acts on memory
-/// at one moment. One thing can go wrong: the flag may be set after the `add` has read the word, or while an earlier
-/// sum still waits in the buffer. Then the sum reaches memory after the flag and *overwrites it*, and the incrementer
-/// does not wake the waiter.
+/// its buffer first. So the incrementer always sees its own latest value, on whichever core it runs, and because no
+/// other thread changes the value, no increment is lost. A waiter sets the flag by a locked instruction, which acts on
+/// memory at one moment. One thing can go wrong: the flag may be set after the `add` has read the word, or while an
+/// earlier sum still waits in the buffer. Then the sum reaches memory after the flag and *overwrites it*, and the
+/// incrementer does not wake the waiter.
 ///
 /// # When a waiter may sleep without limit
 /// A waiter of this kind sets the flag, issues a [heavy fence](millstream_fence::heavy), and falls asleep only if the
@@ -39,10 +39,10 @@ use crate::primitive::Ordering;
 /// increment removes it, at the price of one more system call. As a consequence, the kernel needs to compare only the
 /// value, and the flag may lie outside the futex word.
 ///
-/// Without such a fence, the waiter sleeps for short, growing times and checks again, for a second after it saw the
-/// flag; if the value is then still the same, it sleeps without limit. Interrupts drain each core's buffer, and the
-/// scheduler's tick alone comes 100 times a second or more. This assumes that a core takes an interrupt at least once a
-/// second, which a core isolated for one thread (`nohz_full`, no interrupts routed to it) may not do.
+/// Without such a fence, the waiter sleeps for short, growing times and checks again after each. If the value is still
+/// the same a second after the waiter saw the flag, it sleeps without limit. Interrupts drain each core's buffer, and
+/// the scheduler's tick alone comes 100 times a second or more. This assumes that a core takes an interrupt at least
+/// once a second, which a core isolated for one thread (`nohz_full`, no interrupts routed to it) may not do.
 ///
 /// The model in `verify/tso` checks the argument: it enumerates all executions of the x86-TSO machine, and finds the
 /// lost wake-up if the fence or the second check is left out, if an interrupt could divide the addition, or if the flag

@@ -121,8 +121,8 @@ impl<K: Kind> Drop for WaitAsync<'_, K> {
         if let Some(ticket) = self.ticket.take()
             && !self.count.scope.tasks.leave(ticket)
         {
-            // An increment woke this task before the drop, and perhaps no other: the wake-up goes on to the next
-            // waiter.
+            // An increment woke this task before the drop, and perhaps only this task. So the wake-up passes to the
+            // next waiter.
             self.count.wake(1);
         }
     }

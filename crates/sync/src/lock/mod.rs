@@ -35,14 +35,14 @@
 //! because the modifications of one word are totally ordered. This is true of test-and-test-and-set as well: the test
 //! is advice, and a thread that it misleads fails in the set.
 //!
-//! That the section stays *inside* is another matter. A weakly ordered machine (ARM, POWER) could perform the section's
-//! loads before it takes the word, while another thread is still inside, or perform its last stores after it frees the
-//! word. So acquiring is an *acquire*: nothing that follows it in the program is performed before it. Releasing is a
-//! *release*: a thread that sees it sees everything before it. The two pair through the word: the acquiring thread
-//! reads the value that the previous holder's release stored, and so sees everything the previous holder wrote. x86-64
-//! always orders loads with loads and stores with stores. There the orderings only restrain the compiler, and a plain
-//! store releases a lock. Code that omits them runs on x86-64 and fails elsewhere, which is why the models in
-//! `models.rs` explore weak orderings, too.
+//! Why the section's accesses stay *inside* is a separate question. A weakly ordered machine (ARM, POWER) could perform
+//! the section's loads before it takes the word, while another thread is still inside, or perform its last stores after
+//! it frees the word. So acquiring is an *acquire*: nothing that follows it in the program is performed before it.
+//! Releasing is a *release*: a thread that sees the release sees everything before it. The two pair through the word:
+//! the acquiring thread reads the value that the previous holder's release stored, and so sees everything the previous
+//! holder wrote. x86-64 always orders loads with loads and stores with stores. There the orderings only restrain the
+//! compiler, and a plain store releases a lock. Code that omits the orderings runs on x86-64 and fails elsewhere, which
+//! is why the models in `models.rs` explore weak orderings, too.
 //!
 //! One old processor breaks its promise: early Opterons may let a load after a locked instruction read a stale value
 //! (erratum 147). On such a processor all locks here put a load fence after the instruction.

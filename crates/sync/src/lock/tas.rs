@@ -95,9 +95,9 @@ test_and_set! {
 test_and_set! {
     /// Test-and-test-and-set with bounded exponential back-off: checks the lock less and less often while it is taken.
     ///
-    /// Each check that finds it taken makes the next pause four times as long, up to some ten microseconds; from then
-    /// on the waiter yields as well. So the holder works undisturbed, and the threads that have waited longest pause
-    /// longest: very unfair. Otherwise like [`Ttas`].
+    /// Each check that finds the lock taken makes the next pause four times as long, up to some ten microseconds; from
+    /// then on the waiter yields as well. So the holder works undisturbed, and the threads that have waited longest
+    /// pause longest: very unfair. Otherwise like [`Ttas`].
     TtasBackoff, back_off_and_retry
 }
 

@@ -110,7 +110,7 @@ macro_rules! compare_and_store {
     };
 }
 
-// `ldar` takes a plain address, so `next` holds it first.
+// `ldar` takes a plain address, which is computed in `next` first.
 macro_rules! list_push {
     () => {
         slot_section!(

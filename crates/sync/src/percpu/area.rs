@@ -74,8 +74,8 @@ impl Area {
     fn find() -> Option<Area> {
         if COMMON_OFFSET.load(Relaxed) == UNKNOWN {
             let private = if has_concurrency_ids() { word::CONCURRENCY } else { word::CPU };
-            // Several threads may determine the offset; all of them find the same. But two threads must never number
-            // their slots differently, so this word is stored before the offset.
+            // Several threads may determine the offset; all of them find the same offset. But two threads must never
+            // number their slots differently, so this word is stored before the offset.
             PRIVATE.store(private, Relaxed);
             COMMON_OFFSET.store(registration::libc_offset().unwrap_or(OWN), Release);
             return Area::current();

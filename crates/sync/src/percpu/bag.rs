@@ -108,8 +108,7 @@ impl<T> Bag<T> {
             frozen(1);
             let restarted = restart(Sections::All);
             if restarted.is_ok() {
-                // Sections that committed before are visible, and no section commits now. Acquire, for the nodes behind
-                // the heads.
+                // All earlier commits are visible, and no section commits now. Acquire, for the nodes behind the heads.
                 lists.extend((0..processors()).map(|i| self.lists.word(HEAD).copy(i).load(Acquire)));
                 (0..processors()).for_each(|i| self.lists.word(HEAD).copy(i).store(0, Relaxed));
             }

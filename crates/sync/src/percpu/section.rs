@@ -73,7 +73,7 @@ impl Slots {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbers {
     /// The concurrency id if the kernel has it, otherwise the processor's number: for memory of one process. A few
-    /// threads use only a few slots, on however large a machine.
+    /// threads use only a few slots, even on a large machine.
     Private,
     /// The processor's number: for memory shared between processes, and for data that must name a processor.
     Processor,

@@ -1,4 +1,4 @@
-//! The fastest path to a per-CPU word: all inputs of its section side by side, ready for use.
+//! The fastest path to a per-CPU word: all inputs of its section are stored side by side, ready for use.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{

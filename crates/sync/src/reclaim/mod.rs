@@ -1,4 +1,4 @@
-//! Memory reclamation: freeing an object that other threads may still use, without cost to those that read it.
+//! Memory reclamation without cost to readers: when to free an object that other threads may still use.
 //!
 //! A lock-free structure unlinks an object while other threads hold its address. Readers announce the objects they use,
 //! by plain stores; the reclaimer ensures that it sees these announcements before it frees objects. On most machines

@@ -85,7 +85,7 @@ impl Ready {
         self.freeing.get()
     }
 
-    /// Takes all of `objects`, and may leave an empty vector's memory in exchange.
+    /// Moves all of `objects` here. If there are none here yet, swaps the vectors, so `objects` keeps some memory.
     pub(super) fn take_in(&self, objects: &mut Vec<Retired>) {
         // SAFETY: only the thread that owns the record with these objects calls this, and no reference outlives a
         // method.

@@ -17,7 +17,7 @@ fn with_other_areas() {
     sources::again_with_other_areas("with_other_areas", "percpu::");
 }
 
-/// A slot, as far from the next one as slots must be.
+/// A slot. Its size is the distance that slots must have.
 #[derive(Clone)]
 #[repr(align(4096))]
 struct Page([u64; STRIDE / 8]);

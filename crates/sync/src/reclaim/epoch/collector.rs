@@ -61,7 +61,7 @@ impl Default for Collector {
 
 /// The state of a collector at about one moment: each number is read once, while other threads continue.
 ///
-/// A reader that does not leave shows in `behind`, which grows with every batch, as does `garbage`.
+/// While a reader does not leave, `behind` and `garbage` grow with every batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

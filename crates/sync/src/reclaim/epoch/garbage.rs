@@ -28,7 +28,7 @@ impl Bags {
         self.sealed.iter().take_while(|bag| bag.ticket.is_done()).count()
     }
 
-    /// The objects of the bags, among the first `fenced`, whose readers have all left. No reader is in an epoch before
+    /// Of the first `fenced` bags, the objects of those whose readers have all left. No reader is in an epoch before
     /// `oldest`.
     pub(super) fn expired(&mut self, fenced: usize, oldest: u64) -> impl Iterator<Item = Vec<Retired>> {
         let expired = self.sealed.iter().take(fenced).take_while(|bag| bag.epoch <= oldest).count();

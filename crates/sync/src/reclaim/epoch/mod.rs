@@ -43,14 +43,14 @@
 //! # Bounded garbage
 //! Published ways to bound an epoch scheme's garbage make the reader pay. Neutralising a stalled reader by a signal
 //! (Brown, "Reclaiming memory for lock-free data structures", 2015) needs code that can be abandoned at any
-//! instruction; code with destructors cannot. Ejecting the reader (Kang and Jung, "A marriage of pointer- and
-//! epoch-based reclamation", 2020) and falling back to hazard pointers while a reader is stalled (Balmau, Guerraoui,
-//! Herlihy and Zablotchi, "Fast and robust memory reclamation for concurrent data structures", 2016) need a hazard
-//! pointer for each object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle and
-//! Scott, "Interval-based memory reclamation", 2018) need a header in each object and a comparison for each load. Here
-//! a load stays a load, and the *stall is reported*: a writer that has a limit asks for room before it unlinks, and if
-//! there is none, it learns by how many epochs the oldest reader is behind. For the protection of individual objects
-//! there is [`hazard`](super::hazard), where objects are retired in the same way.
+//! instruction, and code with destructors cannot be abandoned. Ejecting the reader (Kang and Jung, "A marriage of
+//! pointer- and epoch-based reclamation", 2020) and falling back to hazard pointers while a reader is stalled (Balmau,
+//! Guerraoui, Herlihy and Zablotchi, "Fast and robust memory reclamation for concurrent data structures", 2016) need a
+//! hazard pointer for each object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle
+//! and Scott, "Interval-based memory reclamation", 2018) need a header in each object and a comparison for each load.
+//! Here a load stays a load, and the *stall is reported*: a writer that has a limit asks for room before it unlinks,
+//! and if there is none, it learns by how many epochs the oldest reader is behind. For the protection of individual
+//! objects there is [`hazard`](super::hazard), where objects are retired in the same way.
 //!
 //! # Source of the idea
 //! Keir Fraser's epochs (2004); the single grace period over a published 64-bit epoch is that of user-space RCU

@@ -9,7 +9,7 @@
 //!   again since. If its epoch is from before (2), the object is not freed before the reader leaves. If its epoch is
 //!   from after (2), the reader read it by an acquiring load from the releasing addition (2) or a later one, so it sees
 //!   (1) and cannot find the object.
-//! - The light fence comes after (3). Then all reads that follow in the reader see (1).
+//! - The light fence comes after (3). Then all later reads of the reader see (1).
 //!
 //! A reader that sleeps between reading the epoch and publishing it may publish an old epoch. Until it leaves, such a
 //! reader holds back more objects than necessary. But no object is freed too early, because the argument does not rely
@@ -125,7 +125,8 @@ impl Participant {
         }
     }
 
-    /// Marks the thread as ended. Returns whether it has no guards any more; otherwise its last guard will report it.
+    /// Marks the thread as ended. Returns whether it has no guards any more; otherwise its last guard will report the
+    /// end.
     pub(super) fn abandon(&self) -> Left {
         let state = self.own();
         if state & DEPTH == 0 {
