@@ -94,7 +94,7 @@ fn an_operation_outside_the_set_cannot_be_removed() {
 #[test]
 fn each_ready_operation_is_picked_equally_often_unless_biased() {
     let channels = [(); 8].map(|()| channel::mpsc::<u8>(1));
-    // Operations that are not ready must not favour their neighbours.
+    // An operation that is not ready must not make its neighbours more likely.
     let are_ready = [0, 1, 2, 6];
     are_ready.iter().for_each(|&index| channels[index].0.send(1).unwrap());
     let turns = |biased| {
@@ -171,7 +171,7 @@ fn values_and_slots_that_a_selecting_thread_leaves_reach_others() {
             });
             scope.spawn(|| block_on(sender.send_async(1)).unwrap());
             std::thread::sleep(Duration::from_micros(200));
-            // The second value arrives only if the selecting thread passes the wake-up for the first one's slot on.
+            // The second value arrives only if the selecting thread passes the wake-up for the first value's slot on.
             assert_eq!([receiver.recv(), receiver.recv()], [Ok(0), Ok(1)]);
         });
         std::thread::scope(|scope| {

@@ -61,7 +61,7 @@ impl Stage {
         result
     }
 
-    /// Runs `part`. If it panics, stops end, and no thread waits for a stop any more.
+    /// Runs `part`. If it panics, there are no more stops, and no thread waits for one.
     fn watch<R>(&self, part: impl FnOnce() -> R) -> R {
         catch_unwind(AssertUnwindSafe(part)).unwrap_or_else(|panic| {
             self.is_over.store(true, SeqCst);

@@ -23,7 +23,7 @@ fn number_of(value: u64) -> u64 {
     value & ((1 << 48) - 1)
 }
 
-/// Rarely yields the core, sleeps, or moves to another core.
+/// Now and then yields the core, sleeps, or moves to another core.
 fn disturb(random: &mut Random) {
     match random.below(4000) {
         0..16 => std::thread::yield_now(),
@@ -308,8 +308,8 @@ fn consumers_join_and_leave_while_producers_run_at_full_speed() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         running.join().unwrap();
         drop(seen);
-        // Each of the 6 handlers reports each producer's last number at most once, and not at all if it joined after
-        // that.
+        // Each of the 6 handlers reports each producer's last number at most once, and not at all if the handler joined
+        // after that number.
         let ends = ledgers.iter().fold([0; PRODUCERS as usize], |mut ends, producer| {
             ends[producer as usize] += 1;
             ends

@@ -15,10 +15,10 @@
 //!
 //! # A kill between two instructions
 //! A process may die while it moves a chain, just before its exchange of the head or just after it. Other processes
-//! cannot tell the two apart unless the exchange leaves a trace. So each cache announces in its slot the operation that
-//! it is about to do and the tag that the head will have, and the head names the cache that exchanged it last. Before
-//! another cache exchanges the head, it notes the head's tag in the slot of the cache that the head names. So a dead
-//! cache's exchange happened if and only if
+//! cannot distinguish the two cases unless the exchange leaves a trace. So each cache announces in its slot the
+//! operation that it is about to do and the tag that the head will have, and the head names the cache that exchanged it
+//! last. Before another cache exchanges the head, it notes the head's tag in the slot of the cache that the head names.
+//! So a dead cache's exchange happened if and only if
 //!
 //! - the head still carries its tag and its name, or
 //! - its slot records that the tag was seen.
@@ -233,7 +233,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
     }
 
     /// Visits the objects of a chain; returns their number. The walk ends even if other caches change the chain
-    /// meanwhile, though perhaps with a [`Damage`].
+    /// meanwhile, perhaps with a [`Damage`].
     pub(crate) fn walk(
         &self,
         first: u32,

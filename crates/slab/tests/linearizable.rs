@@ -107,7 +107,8 @@ fn objects_of_a_parcel_are_freed_once() {
                 }
                 while objects.len() < PARCEL {
                     log.begin(Op::ALLOC, ());
-                    // Either straight into the parcel, and out of it again to read the index, or by way of the cache.
+                    // Allocates either straight into the parcel, from which the object is taken again to read its
+                    // index, or from the cache.
                     let object = if (n + objects.len() as u64).is_multiple_of(2) {
                         parcel.alloc(&cache, n).ok().and_then(|()| parcel.pop(&cache).unwrap())
                     } else {

@@ -248,7 +248,7 @@ mod processes {
                 }
                 other
             });
-            // However fast and few the hand-offs are, some stops fall among them.
+            // Even if the hand-offs are few and fast, some stops happen among them.
             let stopped_before = |round| {
                 while u64::from(stops.load(SeqCst)) < 5 * round / MIN_ROUNDS {
                     std::thread::sleep(Duration::from_micros(100));

@@ -1,4 +1,5 @@
-//! Hand-offs by the hundred thousand, with naps, yields and changes of core in between; a lost wake-up is a time-out.
+//! Hand-offs by the hundred thousand, with naps, yields and changes of core in between. A lost wake-up shows as a
+//! time-out.
 //!
 //! In each round the incrementer adds once and then waits for the answer, so each increment is the last for a while: a
 //! flag that it overlooked stays overlooked. `MILLSTREAM_STRESS=n` runs n times as long. Where a heavy fence or a
@@ -46,7 +47,7 @@ impl Payload {
     }
 }
 
-/// Delays a thread in a random way before it goes on.
+/// Delays a thread in a random way before it continues.
 fn dawdle(random: &mut Random) {
     match random.below(64) {
         0 => thread::yield_now(),

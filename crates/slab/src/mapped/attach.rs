@@ -6,9 +6,9 @@
 //! lock](crate::mapped::rebuild_lock) only in this case, and after a reboot.
 //!
 //! A process that registers a cache, or takes over the slot of a dead cache, checks the lock afterwards. A process that
-//! has taken the lock checks the slots afterwards. So either the first process steps back, or the second sees the
-//! first. (All four accesses are sequentially consistent: each side stores, then loads the word that the other side
-//! stores.)
+//! has taken the lock checks the slots afterwards. So either the first process *steps back* (it gives the slot up), or
+//! the second process sees the first. (All four accesses are sequentially consistent: each side stores, then loads the
+//! word that the other side stores.)
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -27,10 +27,10 @@ use crate::word::{Generation, State, Word};
 
 /// A thread's access to a slab of raw bytes; [`Cache`](crate::Cache) is the typed form.
 ///
-/// Make a cache for each thread, and keep it. A cache may move to another thread. In the child of a `fork` it returns
-/// [`Error::Forked`], and the child makes its own. While the cache lives it keeps up to two chains of free objects to
-/// itself ([`chain`](crate::Options::chain)); when it is dropped it returns them. If its process dies, a survivor
-/// returns them.
+/// Make a cache for each thread, and keep it. A cache may move to another thread. In the child of a `fork`, the copy of
+/// a cache returns [`Error::Forked`]; the child makes a cache of its own. While the cache lives it keeps up to two
+/// chains of free objects to itself ([`chain`](crate::Options::chain)); when it is dropped it returns them. If its
+/// process dies, a survivor returns them.
 pub struct RawCache {
     mapping: Arc<Mapping>,
     /// The objects' words.
@@ -189,7 +189,7 @@ impl RawCache {
         Ok(())
     }
 
-    /// Changes the word of a published or orphaned object, given its handle; returns the reason if it has another
+    /// Changes the word of a published or orphaned object, given its handle; returns an error if the object has another
     /// state.
     #[cold]
     fn change(&self, handle: Handle, new: u64) -> Result<(), Error> {
@@ -335,8 +335,8 @@ impl RawCache {
         self.push(index);
     }
 
-    /// Allocates an object for the holder with another slot. It takes one store: before the store the object is free
-    /// and belongs to this cache; after it the object is allocated and belongs to the other holder.
+    /// Allocates an object for the holder with this slot, by one store. Before the store, the object is free and
+    /// belongs to this cache. After the store, it is allocated and belongs to that holder.
     #[inline(always)]
     pub(crate) fn alloc_for(&self, slot: u16) -> Result<u64, Error> {
         let index = self.pop()?;
@@ -344,8 +344,8 @@ impl RawCache {
         Ok(index)
     }
 
-    /// Passes an object of this cache to the holder with another slot. It takes one store: before the store the object
-    /// belongs to this cache, after it to the other holder.
+    /// Passes an object of this cache to the holder with this slot, by one store. Before the store, the object belongs
+    /// to this cache; after the store, to that holder.
     #[inline(always)]
     pub(crate) fn hand_over(&self, index: u64, slot: u16) {
         let word = self.word(index);
@@ -354,7 +354,7 @@ impl RawCache {
         word.store(generation.held(slot), Ordering::Release);
     }
 
-    /// Takes over a free object of the holder with another slot, by one store as in `hand_over`.
+    /// Takes over a free object from another holder, by one store as in `hand_over`.
     #[inline(always)]
     pub(crate) fn take_free(&self, index: u64) {
         let word = self.word(index);
@@ -394,8 +394,8 @@ impl RawCache {
         &self.mapping
     }
 
-    /// Makes a private object public. It takes one store: before the store the object belongs to this cache, after it
-    /// to every process.
+    /// Makes a private object public, by one store. Before the store, the object belongs to this cache; after the
+    /// store, to every process.
     #[inline(always)]
     pub(crate) fn publish(&self, index: u64) -> Handle {
         // In the child of a `fork`, the object is the parent's to publish.

@@ -1,4 +1,5 @@
-//! Opening files: refuses anything but a regular file before it is read, and another user's file before it is mapped.
+//! Opening files. Anything but a regular file is refused before it is read, and another user's file before it is
+//! mapped.
 
 use std::fs::{File, FileType};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Tells at the price of a load whether this process made a cache.
+//! Detects whether this process made a cache, at the cost of one load.
 //!
 //! A child of `fork` has copies of its parent's caches and of their objects. It must not use them, because the parent
 //! does.
@@ -22,8 +22,8 @@ pub(crate) fn generation() -> u32 {
 /// Starts to count forks, and returns the number of forks that led to this process. `_Fork` and the bare system call
 /// are not counted.
 pub(crate) fn watch() -> Result<u32, Error> {
-    // No lock, which a child could inherit locked. Two threads may both register the handler, and a child then counts
-    // twice; any number other than the parent's will do.
+    // This takes no lock, because a child could inherit it locked. Two threads may both register the handler, and a
+    // child then counts twice; any number other than the parent's will do.
     if !IS_WATCHED.load(Ordering::Acquire) {
         // SAFETY: the handler only changes an atomic, which is async-signal-safe and so allowed in the child of a
         // multithreaded process.

@@ -200,7 +200,7 @@ impl Mapping {
         Ok(true)
     }
 
-    /// Has the file system back a range of objects, with their words and links, if the options ask for it.
+    /// Makes the file system reserve space for a range of objects, their words and links, if the options ask for it.
     fn back(&self, from: u64, until: u64) -> Result<(), Error> {
         let (true, Some(file)) = (self.reserve, self.memory.file()) else { return Ok(()) };
         let geometry = &self.header.geometry;

@@ -260,8 +260,8 @@ impl RawSlab {
     /// Gives the free objects of dead processes to the depot, and makes the held ones orphans, while others continue.
     /// Opening does the same, and so does an allocation that finds no object.
     ///
-    /// Lock-free as long as no other process recovers or rebuilds the free list. For those it waits as
-    /// [`open`](RawSlab::open) does, so that afterwards all objects of processes that were dead before the call are
+    /// Lock-free as long as no other process recovers or rebuilds the free list. If a process does, this call waits for
+    /// it as [`open`](RawSlab::open) does. So afterwards all objects of processes that were dead before the call are
     /// recovered.
     ///
     /// # Errors
@@ -287,7 +287,7 @@ impl RawSlab {
     /// Makes the kernel write everything to the device, and waits for it; after that, the slab survives a power
     /// failure. Objects published before the call are found after the failure, with their contents.
     ///
-    /// Without it, a slab survives the death of any or all of its processes, but after a power failure its file
+    /// Without this call, a slab survives the death of any or all of its processes. But after a power failure, its file
     /// consists of whichever pages the kernel had written: the slab opens, but objects may be missing, and contents may
     /// be older than their words.
     ///

@@ -36,7 +36,7 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
     }
     mapping.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Release);
 
-    // No process has a cache, so the slot of any cache serves to give the chains.
+    // No process has a cache, so the chains can be given in the name of any slot.
     let mut chains = Chains::new(mapping, 0);
     for (index, word) in (0..).zip(words) {
         let found = Word(word.load(Ordering::Relaxed));

@@ -82,8 +82,8 @@ impl<'s> RebuildLock<'s> {
 
 impl Drop for RebuildLock<'_> {
     fn drop(&mut self) {
-        // A mark alone means the same as a dead holder's: the next process rebuilds the list before any process has a
-        // cache.
+        // A mark without a holder means the same as the mark of a dead holder: the next process rebuilds the list
+        // before any process has a cache.
         let left = if self.is_half_rebuilt.get() { HALF_REBUILT } else { UNLOCKED };
         self.mapping.rebuild_lock().store(left, Ordering::SeqCst);
     }
@@ -92,7 +92,7 @@ impl Drop for RebuildLock<'_> {
 /// A process that holds the lock and may be alive.
 enum Holder {
     Watched(Identity),
-    /// A process of another namespace, by that namespace's digest.
+    /// A process of another namespace, with the digest of that namespace.
     Foreign(u64),
 }
 

@@ -211,7 +211,8 @@ impl<'s> Wards<'s> {
         may_recover
     }
 
-    /// Ends the recovery: a slot whose objects are all found is free, and any other gets its previous owner back.
+    /// Ends the recovery: a slot whose objects are all found is free, and every other slot gets its previous owner
+    /// back.
     fn give_up(&mut self, recovered: &mut Recovered) {
         for number in 0..self.slots.len() {
             let Some(ward) = &self.slots[number] else { continue };

@@ -12,7 +12,7 @@ use crate::mapped::wait::{PATIENCE, Wait};
 impl Mapping {
     /// Takes a slot for a new cache of this process.
     pub(crate) fn register(&self) -> Result<u16, Error> {
-        // This precedes the taking of a slot, because an error afterwards would leak the slot.
+        // This comes before a slot is taken, because an error afterwards would leak the slot.
         let (own, namespace) = (Identity::own()?.word(), process::namespace()?);
         let mut wait = Wait::new(PATIENCE);
         let mut has_recovered = false;

@@ -18,8 +18,8 @@ use crate::tracer::Child;
 const SECTOR: usize = 512;
 /// The number is large enough that the objects' words fill several sectors.
 const OBJECTS: u64 = 200;
-/// The number of random devices for each state of the file, times the stress, in addition to the two whose sectors are
-/// all the oldest or all the newest.
+/// The number of random devices for each state of the file, times the stress. Two further devices have the oldest
+/// version of every sector, or the newest.
 const DEVICES: u64 = 2;
 /// The maximum number of objects promised at once.
 const MAX_PROMISED: usize = 16;
@@ -88,7 +88,8 @@ impl Device {
         }
     }
 
-    /// The contents of the device when power fails: `choose` picks the version of each sector, given their number.
+    /// The contents of the device when power fails: `choose` picks the version of each sector, given the number of its
+    /// versions.
     fn image(&self, mut choose: impl FnMut(usize) -> usize) -> Vec<u8> {
         self.sectors.iter().flat_map(|versions| versions[choose(versions.len())]).collect()
     }

@@ -40,7 +40,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// The survivor has held every object once, so a stale word names another live process.
+    /// The survivor has held every object once, so that a stale word names another live process.
     pub(crate) fn new(capacity: u64) -> Stage {
         Stage::of(OBJECTS, capacity)
     }

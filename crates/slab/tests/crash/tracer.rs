@@ -52,7 +52,7 @@ impl Child {
         child
     }
 
-    /// Each instruction up to the end of the scene, which is the end of the child; the child shares only `file`.
+    /// Each instruction up to the end of the scene, where the child ends. The child shares only `file`.
     pub(crate) fn trace(self, file: &File) -> Vec<Step> {
         const SYSCALL: [u8; 2] = [0x0f, 0x05];
         let mut trace = Vec::new();
@@ -72,7 +72,7 @@ impl Child {
         trace
     }
 
-    /// Shows the registers before each instruction up to the end of the scene, which is the end of the child.
+    /// Passes the registers to `see` before each instruction up to the end of the scene, where the child ends.
     pub(crate) fn follow(self, mut see: impl FnMut(&libc::user_regs_struct)) {
         for step in 0.. {
             see(&self.registers());

@@ -1,5 +1,5 @@
-//! Jobs shared among several processes: each job forks, traces and kills children of its own, and for that must run
-//! alone in its process.
+//! Jobs shared among several processes: each job forks, traces and kills children of its own, so it must run alone in
+//! its process.
 
 use std::io::{PipeWriter, Read, Write, pipe};
 use std::panic::{AssertUnwindSafe, catch_unwind};
