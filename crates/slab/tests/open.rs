@@ -328,7 +328,7 @@ fn a_damaged_announcement_leaves_other_dead_caches_recoverable() {
     for cache in &caches {
         std::mem::forget(cache.alloc(1).unwrap());
     }
-    // The first two belong to dead processes, and the first of them has announced garbage.
+    // The first two caches belong to dead processes, and the first cache has announced garbage.
     let file = fs::File::options().read(true).write(true).open(&path).unwrap();
     for slot in [4096, 4096 + 128] {
         let mut owner = [0; 8];

@@ -215,7 +215,7 @@ mod processes {
         }
     }
 
-    /// Nearly the second after which a shared waiter checks the count on its own.
+    /// Slightly less than the second after which a shared waiter checks the count on its own.
     const TOO_LONG: Duration = Duration::from_millis(900);
 
     /// The time for which the threads of a process have waited for a processor so far; zero if the kernel does not

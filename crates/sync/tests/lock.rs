@@ -1,5 +1,5 @@
-//! Locks that four threads contend for: the holder is alone, waiters get in, and recorded histories are those of a
-//! mutex.
+//! Locks that four threads contend for: only one thread at a time is inside, every waiter gets in, and recorded
+//! histories are those of a mutex.
 #![cfg(all(feature = "std", not(loom)))]
 
 use millstream_history::{Kind, Op, Options, check};

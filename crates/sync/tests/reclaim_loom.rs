@@ -326,7 +326,7 @@ fn queue_on_hazards_hands_each_value_to_one_in_order() {
     queue_hands_each_value_to_one_in_order::<Hazards>();
 }
 
-/// This model runs on epochs only, to bound its size: what producers do for each other is the same on hazards.
+/// This model runs on epochs only, to bound its size: on hazards, producers help each other in the same way.
 #[test]
 fn queue_on_epochs_of_two_producers_loses_nothing() {
     explore(Some(2), || {

@@ -59,11 +59,11 @@ impl Drop for Object {
     }
 }
 
-/// The number of objects not yet freed. The tests that count take turns.
+/// The number of objects not yet freed. Tests that read it run one after another.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Whether stopped threads may go on.
+/// Whether stopped threads may continue.
 static GO_ON: AtomicBool = AtomicBool::new(true);
 static STOPPED: AtomicUsize = AtomicUsize::new(0);
 

@@ -84,9 +84,9 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         }
     }
 
-    /// The number of slots for which senders may be woken after a receiver has completed the positions `start..end`; at
-    /// least the number of slots it has freed. A receiver that closes a gap also frees the slots behind the gap, which
-    /// other receivers have completed.
+    /// The number of slots for which senders may be woken after a receiver has completed the positions `start..end`. It
+    /// is at least the number of slots that became free. A receiver that closes a gap also frees the slots behind the
+    /// gap, which other receivers have completed.
     pub(super) fn freed(&self, start: u64, end: u64) -> u64 {
         if !C::MANY {
             return end - start;
@@ -96,7 +96,7 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         // run may be too long.
         let run = self.consumers.completed(start).max(end) - start;
         // If the next lap has reached these slots meanwhile, its flags cut the run short, so all slots count as freed.
-        // A thread that sees such a flag also sees the claim before it.
+        // A thread that sees such a flag also sees the claim that preceded it.
         if self.consumers.claimed() > start + capacity { capacity } else { run }
     }
 

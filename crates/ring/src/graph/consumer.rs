@@ -33,7 +33,7 @@ pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
     /// The parties that this member follows, without those that had left at its last check.
     follows: RefCell<Follows>,
     hand: C::Hand,
-    /// The most events that are completed together. The limit keeps followers from waiting for too many.
+    /// The most events that are completed together. The limit keeps followers from waiting for too many events at once.
     max_batch: u64,
 }
 
@@ -55,7 +55,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         Consumer { core, party, follows: RefCell::new(follows), hand, max_batch }
     }
 
-    /// The position up to which this member may consume. All positions before `from` are known to be free for it.
+    /// The position up to which this member may consume. It is known that it may consume all positions before `from`.
     fn free_until(&self, from: u64) -> u64 {
         self.follows.borrow_mut().completed_forgetting(from)
     }

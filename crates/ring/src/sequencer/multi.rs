@@ -83,8 +83,8 @@ impl Progress for Multi {
     /// only if `from` is long out of date. The result may then be too low, but never too high.
     #[inline]
     fn completed(&self, from: u64) -> u64 {
-        // There are two runs: to the end of the slots, and on from their beginning. Within a run the lap is the same,
-        // so the loop does not load it again after every acquire.
+        // There are two runs: one to the end of the slots, and one from their beginning. Within a run the lap is the
+        // same, so the loop does not load it again after every acquire.
         let (behind, before) = self.flags.split_at(from as usize & self.mask);
         let completed = run(before, self.lap(from));
         if completed < before.len() as u64 {

@@ -142,7 +142,7 @@ fn moving(mapping: &Mapping) -> Vec<bool> {
     let mut moving = vec![false; depot.words.len()];
     for slot in depot.slots {
         if let Some(Intent::Give(first) | Intent::Take(first)) = Intent::read(slot.intent.load(Ordering::Acquire)) {
-            // A chain that leads outside the slab shows when the depot is walked, or when its announcement is
+            // A chain that leads outside the slab is reported when the depot is walked, or when its announcement is
             // completed.
             let _ = depot.walk(first, |index, _| {
                 moving[index as usize] = true;

@@ -57,7 +57,7 @@ impl<'c> RawPrivate<'c> {
     /// an orphan, a kill after it leaves a published object, and no third case exists. A thread that uses the handle
     /// sees everything written to the object before.
     ///
-    /// To link the object into a structure in the slab, write its handle there afterwards; or beforehand, with
+    /// To link the object into a structure in the slab, write its handle there after this call, or before it, with
     /// [`handle`](RawPrivate::handle). If the process dies between the two steps, the object is not published: its
     /// handle names an orphan, and is stale later, so a link can dangle but never names another object.
     #[inline]

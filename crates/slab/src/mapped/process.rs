@@ -145,8 +145,8 @@ pub(crate) fn boot() -> Result<u64, Error> {
     Ok(crate::mapped::header::checksum(&words) | 1)
 }
 
-/// The PID namespace of this process in the lower half, and its time namespace in the upper half, or 0 for the initial
-/// one, in which a process runs unless it asks for another.
+/// The PID namespace of this process in the lower half, and its time namespace in the upper half. The initial time
+/// namespace, in which most processes run, is written as 0.
 pub(crate) fn namespace() -> Result<u64, Error> {
     /// The kernel's inode number of the initial time namespace.
     const FIRST_TIME: u64 = 0xefff_fffa;

@@ -70,8 +70,8 @@ impl RawSlab {
     /// check each take time in proportion to the objects ever used, some ten milliseconds for a million.
     ///
     /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is
-    /// stopped. Waits as long for processes that recover, and then opens anyway: the objects that such a process is
-    /// recovering stay out of reach until it continues or dies.
+    /// stopped. Waits equally long for processes that recover, and opens even if they have not finished: the objects
+    /// that such a process is recovering stay out of reach until it continues or dies.
     ///
     /// The file must belong to this user or to root, and other users must not have permission to write to it: with that
     /// permission they can truncate it, and then every process that has mapped it dies of SIGBUS. To trust others, open
@@ -298,7 +298,8 @@ impl RawSlab {
     }
 
     /// Like [`sync`](RawSlab::sync), for one object: once this returns, the object survives a power failure, with its
-    /// contents. Until then, the device may have its word without its bytes, so pass the handle on only afterwards.
+    /// contents. Before that, the device may have the object's word without its bytes, so do not pass the handle on
+    /// earlier.
     ///
     /// # Errors
     /// [`Error::System`]; [`Error::Stale`]; [`Error::Foreign`]; [`Error::Held`].

@@ -116,8 +116,8 @@ mod word;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod x86_64;
 
-/// The parameters of [`Count`], for the tests and benchmarks of this workspace: they run each kind of count on every
-/// machine, the portable one included. The aliases below name every combination that is useful to a program.
+/// The parameters of [`Count`], for the tests and benchmarks of this workspace, which run every kind of count on every
+/// machine. The aliases below name every combination that is useful to a program.
 #[doc(hidden)]
 pub mod parameters {
     pub use super::kind::{Kind, SoleKind};

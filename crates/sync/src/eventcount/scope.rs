@@ -94,7 +94,7 @@ impl Scope for Private {
         }
         heavy();
         // Symmetric fences order stores and loads, but a waiter can still set the flag in the middle of an unlocked
-        // addition. Only an interrupt cannot come in the middle.
+        // addition. An interrupt always comes before or after the addition.
         if overlooks == Overlooks::Overwritten && !interrupts() { Certainty::InTime } else { Certainty::Now }
     }
 }

@@ -45,7 +45,8 @@ pub(super) mod word {
     pub(in crate::percpu) const CONCURRENCY: usize = 24;
 }
 
-/// The common offset of all areas that the C library registered, which is a multiple of 32, or one of the two below.
+/// The common offset of all areas that the C library registered, which is a multiple of 32, or one of the two constants
+/// below.
 static COMMON_OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
 const UNKNOWN: isize = 1;
 /// The C library registers no areas, so each thread has an [own offset](registration::own_offset).

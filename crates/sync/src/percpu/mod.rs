@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | words that many threads change and a reader adds up | [`Words`]; for statistics, [`counter`](crate::counter) |
 //! | a bag of reusable things | [`Bag`] |
-//! | a lock whose holder loses it when it is preempted | [`Revocable`] |
+//! | a lock that its holder may lose when it is preempted | [`Revocable`] |
 //! | to know whether another thread is running | [`activity`] |
 //! | a section of my own | [`rseq_section!`](crate::rseq_section), with [`Area::current`] |
 //! | to abort the sections of other threads | [`restart`] |

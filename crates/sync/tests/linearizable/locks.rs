@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Every fourth attempt does not wait. The lock does not promise when such an attempt fails, so a failure is recorded
-/// as an operation that failed, without an answer.
+/// as an operation that failed, without a result.
 fn excludes<L: RawMutex + Sync>() {
     let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {

@@ -296,7 +296,7 @@ fn a_destructor_that_panics_when_a_member_leaves_keeps_no_other_from_running() {
         let collector = Collector::with(small_batches(fence));
         let (local, counted) = (collector.local(), alive());
         let panics = Arc::new(AtomicBool::new(false));
-        // With the second batch the first may be freed; it is freed a few objects at a time.
+        // When the second batch is closed, the first one may be freed, a few objects at a time.
         for _ in 0..16 {
             let (counted, panics) = (Arc::clone(&counted), Arc::clone(&panics));
             let unwinds_once = move || {
@@ -335,7 +335,7 @@ fn panics(work: impl FnOnce()) -> bool {
 
 #[test]
 fn a_value_is_dropped_if_a_destructor_panics_while_it_is_popped() {
-    // More than two batches of nodes, and some objects among them.
+    // More than two batches of nodes, with some objects among them.
     const VALUES: usize = 1500;
     const OBJECTS: usize = 30;
     fn check<S: Scheme>(retire: impl Fn(&Arc<AtomicUsize>), flush: fn()) {

@@ -37,7 +37,7 @@ fn alive() -> Arc<AtomicUsize> {
     Arc::new(AtomicUsize::new(0))
 }
 
-/// Waits until `is_so` holds: other tests pin for a while, but not forever.
+/// Waits until `is_so` returns true: other tests pin for a while, but not forever.
 #[track_caller]
 fn until_freed(is_so: impl Fn() -> bool) {
     let began = Instant::now();
