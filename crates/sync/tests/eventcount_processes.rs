@@ -43,7 +43,7 @@ mod processes {
     struct Board<K: Kind> {
         ping: Count<K, Shared>,
         pong: Count<K, Shared>,
-        /// The thread of the other process that is about to wait; 0 before.
+        /// The thread of the other process that is about to wait; 0 before that.
         waiting: AtomicU32,
         /// The last round of hand-offs; 0 while there are more.
         last: AtomicU64,

@@ -63,7 +63,8 @@ fn pause(turns: u64) {
 
 /// Lets this thread run on one random core of those allowed to the process, or on all of them.
 fn move_to_core(random: &mut Random) {
-    // The number is read once: for a thread that was moved to one core, the system would report one core.
+    // The number is read only once, because for a thread that was moved to a core, the system would report a single
+    // core.
     static CORES: OnceLock<usize> = OnceLock::new();
     let available = || thread::available_parallelism().map_or(1, usize::from).min(libc::CPU_SETSIZE as usize);
     let cores = *CORES.get_or_init(available);

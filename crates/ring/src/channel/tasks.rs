@@ -75,9 +75,9 @@ macro_rules! sending {
             /// Sends a value, waiting for room as a task. The future may be dropped while it waits; then the value was
             /// not sent.
             ///
-            /// For each slot that becomes free, about one waiting task is woken. In a channel with one receiver it is
-            /// exactly one, in the order in which the tasks began to wait. A woken task must be polled or dropped,
-            /// because no other task was woken for its slot.
+            /// For each slot that becomes free, about one waiting task is woken. In a channel with one receiver,
+            /// exactly one task is woken, in the order in which the tasks began to wait. A woken task must be polled or
+            /// dropped, because no other task was woken for its slot.
             ///
             /// # Errors
             /// If all receivers are gone or the channel is closed.

@@ -21,7 +21,7 @@ pub(super) type Body = Box<dyn FnOnce() -> Outcome + Send>;
 ///
 /// Dropping the builder instead ends the ring: its pollers report the end and do not wait.
 pub struct Builder<E, P: Sequencer> {
-    /// The first producer. Dropping it with the builder ends a ring that is never started.
+    /// The first producer. If the ring is never started, it ends when the builder drops this producer.
     producer: Producer<E, P>,
     plan: Plan,
     bodies: Vec<(Node, Body)>,

@@ -160,7 +160,7 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
 
     /// Handles all events until the end or a panic of `handle`, and returns the panic. The consumer leaves before
     /// `handle` is dropped, because the destructors of the captured values may publish, or wait for a thread that
-    /// publishes; a publishing thread must not wait for this consumer then. A destructor may also panic.
+    /// publishes. That publication must not wait for this consumer. A destructor may also panic.
     pub(super) fn run(self, mut handle: impl FnMut(&UnsafeCell<E>, Place)) -> Outcome {
         let core = Arc::clone(&self.core);
         let mut at = 0;

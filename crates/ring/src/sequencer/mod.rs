@@ -25,7 +25,7 @@
 //!   compare-and-swap fails leaves the publication to another thread. Each completion takes a store and one or more
 //!   compare-and-swaps on a shared cursor, and one thread may have to publish for all.
 //! - One flag per position, as here, has the same states without a list. A flag that is set behind a gap means
-//!   *pending*. When the gap closes, followers find all flags set up to this one, which means *published*, so
+//!   *pending*. When the gap closes, followers find all flags up to this flag set, which means *published*. So
 //!   publishing takes no further write. LMAX 3 and 4 do the same with a 4-byte lap number per position.
 //! - A sequence word in each slot (Vyukov) costs 8 bytes next to each payload, and a write by the *consumer* to each
 //!   slot. A claim by fetch-and-add (SCQ, LMAX) never retries, but it may claim a position that is not free yet. Its

@@ -67,8 +67,8 @@ impl<T: Plain> Consumer<T> {
     /// events may have arrived before the call returns.
     ///
     /// The events are consumed together, when `handle` has returned from the last one. A consumer that crashes before
-    /// that, or whose `handle` panics, sees all of them again. In return, they cost one wake-up together, and their
-    /// slots become free together.
+    /// that, or whose `handle` panics, sees all of them again. In return, all of them together cost a single wake-up,
+    /// and their slots become free at the same time.
     ///
     /// ```
     /// use millstream_ring::shared::{Consumer, Producer};

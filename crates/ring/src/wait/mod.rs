@@ -17,7 +17,7 @@
 //!    polling.
 //! 3. **Yield where a core is shared, spin where it is not.** A partner that is running needs no core; a partner that
 //!    is not running needs this one. So a waiter spins for as long as a yield takes, then yields, which costs at most
-//!    twice the better of the two. Two kinds of yields change this:
+//!    twice the better of the two. Two kinds of yield change what the waiter does next:
 //!    - A yield that took longer than two quick ones let another thread run. Then the waiter only yields, and counts
 //!      each yield as a quick one: the other threads use the core meanwhile, and the waiter need not be woken.
 //!    - A yield that took a whole turn (a millisecond or more) let a thread run that is busy with other work. That

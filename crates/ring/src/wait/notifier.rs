@@ -71,7 +71,8 @@ impl Notifier {
         &self.words.woken
     }
 
-    /// Acquires from all wake-ups so far, this thread's own included: everything written before them is visible.
+    /// Acquires from all wake-ups so far, including this thread's own: everything written before those wake-ups is
+    /// visible.
     pub(crate) fn catch_up(&self) {
         let _ = self.words.count.snapshot();
     }
@@ -133,7 +134,7 @@ impl Default for Notifier {
     }
 }
 
-/// The right to sleep on a notifier, which ends when it is dropped.
+/// The right to sleep on a notifier. It ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration<'a> {
     notifier: &'a Notifier,

@@ -76,8 +76,8 @@ fn handlers_see_every_event_in_the_order_of_all_producers() {
     }
 }
 
-/// The events that a consumer has handled form a queue in front of its follower. There is one such queue for each of
-/// the two consumers that are followed.
+/// The events that a consumer has handled form a queue in front of its follower. Each of the two consumers that are
+/// followed has such a queue.
 #[test]
 fn a_follower_handles_events_after_all_the_consumers_it_follows() {
     let mut random = Random::seeded();

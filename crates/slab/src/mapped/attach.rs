@@ -168,7 +168,7 @@ impl Mapping {
         self.lives_of_caches().any(|lives| lives)
     }
 
-    /// The number of caches of live processes; `None` if they are of another namespace.
+    /// The number of caches of live processes; `None` if the processes are of another namespace.
     pub(crate) fn living_caches(&self) -> Option<u64> {
         self.check_namespace(process::namespace().ok()?).ok()?;
         Some(self.lives_of_caches().filter(|&lives| lives).count() as u64)

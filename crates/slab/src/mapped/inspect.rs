@@ -109,8 +109,7 @@ impl Inspection {
         };
         check()?;
         read_at(&self.file, &mapping.header, bytes, geometry.objects() + index * geometry.object_bytes)?;
-        // The word is read again, as a reader of mapped memory does: then the bytes belong to the life that the handle
-        // names.
+        // The word is checked again, as in a mapped slab, so the bytes belong to the life that the handle names.
         fence(Ordering::Acquire);
         check()
     }

@@ -161,8 +161,8 @@ impl Mapping {
         self.capacity_word().load(Ordering::Acquire).min(self.header.geometry.max_objects)
     }
 
-    /// The words of all objects ever used in this boot, and of some others. Reading more would make the kernel allocate
-    /// memory for holes of the file.
+    /// The words of all objects ever used in this boot, and of some unused objects. Reading more would make the kernel
+    /// allocate memory for holes of the file.
     pub(crate) fn used_words(&self) -> &[AtomicU64] {
         let used = match self.memory.is_copy() {
             true => self.capacity(),

@@ -192,7 +192,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
     /// Makes the slab under a temporary name first, then links the file to its own name.
     fn create_by_draft(&self, folder: &Path, path: &Path) -> Result<S, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // The PID keeps apart two processes that make the same slab at once, and random bits keep apart two threads.
+        // The PID distinguishes processes that make the same slab at once, and random bits distinguish threads.
         let draft = folder.join(format!(".{name}.{}-{:x}", std::process::id(), identity()?));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(self.mode).open(&draft);
         let file = file.map_err(|source| Error::system(format!("make {}", draft.display()), source))?;

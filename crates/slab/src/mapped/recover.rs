@@ -1,9 +1,9 @@
 //! Recovery: a survivor acts for dead caches while live ones continue.
 //!
-//! A survivor becomes the dead cache: it takes over the slot, completes the operation on the depot that the cache had
-//! announced, finds the cache's objects by their words, gives the free ones to the depot *in that cache's name*, marks
-//! the held ones as orphans, and releases the slot. Recovery consists of the same steps as ordinary work, so if a
-//! survivor dies in the middle, the next survivor recovers it by the same rules.
+//! A survivor becomes the dead cache. It takes over the slot, and completes the operation on the depot that the cache
+//! had announced. It finds the cache's objects by their words, gives the free ones to the depot *in that cache's name*,
+//! and marks the held ones as orphans. Then it releases the slot. Recovery consists of the same steps as ordinary work,
+//! so if a survivor dies in the middle, the next survivor recovers it by the same rules.
 //!
 //! No lock is needed: a compare-and-swap takes a slot over, and only a slot's owner changes its objects. Several
 //! survivors divide the dead caches among themselves. A stopped survivor keeps the slots that it has taken over, and no
@@ -164,8 +164,8 @@ impl<'s> Wards<'s> {
                 recovered.freed += u64::from(self.free(number, entry));
             }
             Some(State::Held(number)) if self.is_ward(number) || thoroughly && self.take_over_ended(number) => {
-                // Acquire: pairs with the release of the last store to the word, which precedes the release with which
-                // the slot's last owner gave it up.
+                // Acquire: pairs with the release of the last store to the word. That store came before the slot's last
+                // owner gave the slot up.
                 let now = Word(self.mapping.words()[index as usize].load(Ordering::Acquire));
                 if now.state() == Some(State::Held(number)) {
                     recovered.orphans += 1;
@@ -194,7 +194,7 @@ impl<'s> Wards<'s> {
         true
     }
 
-    /// Takes over a slot that has no owner although it holds an object, which was forgotten.
+    /// Takes over a slot that has no owner but still has a forgotten object.
     fn take_over_ended(&mut self, number: u16) -> bool {
         let slot = self.mapping.slots().get(usize::from(number));
         if slot.is_none_or(|slot| slot.owner.load(Ordering::SeqCst) != Identity::NONE) {

@@ -209,8 +209,8 @@ impl<K: Kind, S: Scope> Count<K, S> {
         }
     }
 
-    /// Adds `n` and wakes at most `most` waiters, like [`add_waking`](Count::add_waking), for a caller that proves its
-    /// right to increment by other means than an [`Incrementer`](super::Incrementer).
+    /// Adds `n` and wakes at most `most` waiters, like [`add_waking`](Count::add_waking), for a caller that may
+    /// increment the count but has no [`Incrementer`](super::Incrementer).
     ///
     /// # Safety
     /// If the count has a single incrementer:

@@ -103,8 +103,8 @@ impl Scope for Shared {
     #[cfg(not(loom))]
     const EMPTY: Self = Shared { registered: AtomicU32::new(0), queue: Queue };
     const SHARED: bool = true;
-    /// A process may be killed between its increment and the wake-up, and no other process knows of the waiters it
-    /// left.
+    /// A process may be killed between its increment and the wake-up, and no other process knows which waiters it has
+    /// not woken.
     const MAX_SLEEP: Option<Duration> = Some(Duration::from_secs(1));
 
     fn queue(&self) -> &Queue {

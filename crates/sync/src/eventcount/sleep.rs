@@ -115,8 +115,7 @@ mod model {
 
     #[derive(Debug, Default)]
     pub struct Queue {
-        /// The number of wake-ups. A wake-up changes it with release, and sleepers load it with acquire, never the
-        /// reverse.
+        /// The number of wake-ups. A wake-up changes it with release only, and sleepers read it with acquire only.
         wakes: AtomicU32,
         /// In order of arrival. The lock and the sleeper's flag are those of the standard library: loom switches
         /// threads only in its own operations, so no thread ever waits for the lock, and neither of them orders

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | just a lock | [`std::sync::Mutex`]: every reader knows it, it poisons, and it is fast enough |
 //! | the cheapest lock and unlock there is, for very short sections that are entered millions of times a second | [`Mutex`], on [`Adaptive`] |
-//! | the same where no waiter may sleep, with never more threads than cores | [`TtasBackoff`] |
+//! | a cheap lock whose waiters never sleep, with never more threads than cores | [`TtasBackoff`] |
 //! | first come, first served, with never more threads than cores | [`Ticket`] |
 //! | to see the textbook locks at work | [`Tas`], [`Ttas`] |
 //!
@@ -26,9 +26,9 @@
 //! does not matter to a thread that holds the lock for a microsecond. It poisons itself when its holder panics, which
 //! these locks do not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an
 //! `Adaptive` makes such a call, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A
-//! lock that only spins is wrong wherever a thread may be preempted while it holds the lock, which is everywhere but in
-//! a real-time set-up: with more threads than cores the waiters burn their time slices until the holder runs again. All
-//! spin locks here yield every now and then, which only mitigates the worst case.
+//! lock that only spins is wrong wherever a thread may be preempted while it holds the lock, that is, everywhere except
+//! in a real-time set-up. With more threads than cores, the waiters burn their time slices until the holder runs again.
+//! All spin locks here yield every now and then, which only mitigates the worst case.
 //!
 //! # Why they exclude, even on weakly ordered machines
 //! An acquisition is a read-modify-write of one word: of all threads that find the word free, only one takes it,

@@ -66,7 +66,7 @@ fn visits<L: Lock>(preemptions: Option<usize>, others: usize, each: u32) {
     });
 }
 
-/// One thread waits for the lock; the other enters only if it is free.
+/// One thread waits for the lock; the other enters only if the lock is free.
 fn tries<L: Lock>() {
     explore(None, || {
         let guarded = Arc::new(Guarded::<L>::default());

@@ -161,7 +161,7 @@ impl Area {
     }
 }
 
-/// Whether the kernel fills in concurrency ids, which it tells every process at its start.
+/// Whether the kernel fills in concurrency ids. It tells this to every process at the start.
 fn has_concurrency_ids() -> bool {
     /// `AT_RSEQ_FEATURE_SIZE`: the number of an area's bytes that the kernel knows. Both ways to register an area give
     /// it 32 bytes, so these words are within it.

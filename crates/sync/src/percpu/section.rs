@@ -169,8 +169,8 @@ pub(crate) unsafe fn compare_and_store(here: Here, slots: Slots, expected: u64, 
 /// zero, closes the list to sections ([`Frozen`](Outcome::Frozen)). A node's first word points to the next node.
 ///
 /// # Safety
-/// The contract of [`Slots::new`], with two words in each slot. The caller owns the node's first word, and leaves it to
-/// the list until the node is taken out.
+/// The contract of [`Slots::new`], with two words in each slot. The caller owns the node's first word, and does not
+/// touch it until the node is taken out of the list.
 #[inline(always)]
 pub(crate) unsafe fn list_push(here: Here, slots: Slots, node: *mut u64) -> Outcome {
     // SAFETY: the section checks the number against the count, and the caller promises two words in each of these slots

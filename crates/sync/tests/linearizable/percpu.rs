@@ -1,6 +1,6 @@
 //! Per-CPU data: no value of a bag is taken twice or made up, no addition to a word is lost, and a thread stores
-//! nothing after it has lost its lock. The twins' sections do not restart when the thread loses the processor in the
-//! middle.
+//! nothing after it has lost its lock. The twins' sections do not restart when the thread loses its processor during
+//! the section.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -312,7 +312,7 @@ fn a_destructor_that_panics_when_a_member_leaves_keeps_no_other_from_running() {
         let left = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(local)));
         panics.store(false, Relaxed);
         assert_eq!(collector.stats().members, 0, "a member that panicked has not left");
-        // A fence that takes time leaves no object for the member to free.
+        // With a fence that takes time, the member has no object to free when it leaves.
         assert!(left.is_err() || fence != Fence::FAST, "no destructor ran when the member left");
         drop(collector);
         assert_eq!(Arc::strong_count(&counted), 1, "an object was not freed");

@@ -56,7 +56,7 @@ fn every_addition_is_made_although_no_section_ends() {
         let ended = libc::WEXITSTATUS(status) - EXACT;
         assert!(ended >= 0, "additions are lost");
         println!("{steps} steps; {ended} of {ADDITIONS} sections ended");
-        // Stepping must have aborted sections, or the test shows nothing: without areas none ended, either.
+        // If stepping aborted no section, the test shows nothing. (Without areas no section ended, either.)
         assert!(ended < ADDITIONS as i32, "stepping did not abort sections");
     }
 }

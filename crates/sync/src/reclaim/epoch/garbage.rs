@@ -1,5 +1,5 @@
 //! Garbage: one bag that fills, sealed bags (the closed batches) that wait for their grace period, and the bags of
-//! threads that have ended, for the next thread that reclaims.
+//! threads that have ended. The next thread that reclaims takes over the bags of ended threads.
 
 use std::collections::VecDeque;
 use std::ptr;

@@ -122,7 +122,7 @@ const FREED_PER_RETIRED: usize = 2;
 
 pub(super) struct Member {
     pub(super) participant: Participant,
-    /// The thread that owns this member, in the process's collector.
+    /// The thread that owns this member; used only in the process's collector.
     #[cfg(not(loom))]
     thread: AtomicUsize,
     /// The number of objects in `bags` and `ready`; the owner writes it, statistics read it.
