@@ -54,7 +54,7 @@
 //! | constant | unit | reason |
 //! | --- | --- | --- |
 //! | `MAX_GATHERING_NS`: 1600 | ns | the latency that throughput may cost, a third of a wake-up where wake-ups are quickest |
-//! | `EVENT_PS`: 1600 | ps | an event takes longer to pass; so a full ring gathers in as many times `EVENT_PS` as it has slots |
+//! | `EVENT_PS`: 1600 | ps | every event takes longer to pass; a pause of this time per slot cannot fill the ring |
 //! | `MAX_HALVINGS`: 5 | | polling for less than 1/32 `S` makes a few checks, and finds little |
 //! | `SHARED`: 2 | quick yields | to yield to another thread and return takes two switches |
 //! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn, and yields that last a turn 1/32 of the time |

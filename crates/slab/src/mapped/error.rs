@@ -81,7 +81,7 @@ pub enum Error {
         /// The highest minor version that is known.
         known_minor: u32,
     },
-    /// The header's checksum is not that of its words: something other than this library changed the header.
+    /// The header's checksum does not fit its words: something other than this library changed the header.
     #[error("the slab's header is damaged: its checksum is {found:#018x}, and its words have {expected:#018x}")]
     Checksum {
         /// The checksum of the words that are there.
