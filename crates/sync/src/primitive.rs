@@ -6,7 +6,7 @@ pub(crate) use std::sync::PoisonError;
 #[cfg(loom)]
 pub(crate) mod asymmetric;
 
-/// Defines a function that is `const`, except in a model: loom's atomics can't be made at compile time.
+/// Defines a function that is `const`, except in a model: loom's atomics cannot be made at compile time.
 macro_rules! const_fn {
     ($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty)?) -> $out:ty $body:block) => {
         $(#[$attribute])*

@@ -285,7 +285,7 @@ impl RawCache {
     #[cold]
     #[inline(never)]
     fn spill(&self) {
-        // A damaged depot can't take the objects. Then they are no longer in this magazine, but their words still name
+        // A damaged depot cannot take the objects. Then they are no longer in this magazine, but their words still name
         // this cache, and the next process that opens the slab alone finds them.
         drop(self.give(self.magazine.len() / 2));
     }

@@ -1,7 +1,7 @@
 //! Detects whether this process made a cache, at the cost of one load.
 //!
 //! A child of `fork` has copies of its parent's caches and of their objects. It must not use them, because the parent
-//! does.
+//! uses them.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

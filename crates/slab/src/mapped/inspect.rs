@@ -78,7 +78,8 @@ impl Inspection {
     }
 
     /// The number of caches in use whose processes live; opening the slab recovers the others. `None` if the processes
-    /// belong to another PID or time namespace: they can't be watched from here, where their PIDs name other processes.
+    /// belong to another PID or time namespace: they cannot be watched from here, where their PIDs name other
+    /// processes.
     #[must_use]
     pub fn living_caches(&self) -> Option<u64> {
         self.slab.mapping().living_caches()

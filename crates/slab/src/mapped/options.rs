@@ -183,7 +183,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.create_by_draft(folder, path)?,
             Err(error) => return Err(not_made(path, error.into())),
         };
-        // The name, too, should survive a power failure. Where a folder can't be written out, or not by this user, the
+        // The name, too, should survive a power failure. Where a folder cannot be written out, or not by this user, the
         // kernel writes it at some later time.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(slab)

@@ -194,7 +194,7 @@ impl RawParcel {
     ///
     /// This is for parcels that go back and forth between two threads: the objects that one thread allocates and the
     /// other frees travel only inside the parcel. A parcel keeps at most as many objects as were in it at once; other
-    /// caches can't allocate them until the parcel is [flushed](RawParcel::flush) or dropped.
+    /// caches cannot allocate them until the parcel is [flushed](RawParcel::flush) or dropped.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the objects stay.

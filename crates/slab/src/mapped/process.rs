@@ -70,7 +70,7 @@ impl Identity {
         self.0 & RECOVERING != 0
     }
 
-    /// Whether a signal or a debugger has stopped the process. A process whose state can't be read counts as running.
+    /// Whether a signal or a debugger has stopped the process. A process whose state cannot be read counts as running.
     pub(crate) fn is_stopped(self) -> bool {
         matches!(stat(&self.pid().to_string()), Ok(Some(Stat { is_stopped: true, .. })))
     }
@@ -81,7 +81,7 @@ impl Identity {
 
     /// Whether the process still runs. A zombie, which has ended and awaits its parent, does not.
     ///
-    /// A process whose state can't be found out counts as alive. Waiting for a dead process only withholds some
+    /// A process whose state cannot be found out counts as alive. Waiting for a dead process only withholds some
     /// objects, whereas recovering the objects of a live process would lose them.
     pub(crate) fn is_alive(self) -> bool {
         let Some(pid) = Pid::from_raw(self.pid() as i32) else { return false };

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use crate::mapped::error::{Error, Work};
 use crate::mapped::process::Identity;
 
-/// The time that a process waits for a running one.
+/// The time that a process waits for another one that runs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// The time that a process waits for one that a signal or a debugger has stopped.
+/// The time that a process waits for another one that a signal or a debugger has stopped.
 const STOPPED_PATIENCE: Duration = Duration::from_millis(100);
 const NAP: Duration = Duration::from_micros(200);
 
@@ -41,7 +41,7 @@ impl Wait {
         Ok(())
     }
 
-    /// Sleeps a moment for a process that can't be watched; returns `false` once that has taken too long.
+    /// Sleeps a moment for a process that cannot be watched; returns `false` once that has taken too long.
     pub(crate) fn nap_blindly(&self) -> bool {
         if !self.is_over() {
             sleep(NAP);

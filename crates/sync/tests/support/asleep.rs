@@ -1,4 +1,4 @@
-//! Certainty that a thread sleeps.
+//! Waiting until a thread sleeps.
 
 use std::fs;
 use std::time::{Duration, Instant};
