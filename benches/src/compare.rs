@@ -136,7 +136,7 @@ fn ratios(a: &Figures, b: &Figures) -> Vec<f64> {
     a.rounds.iter().zip(&b.rounds).map(|(a, b)| a / b).collect()
 }
 
-/// The median: the mean of the two middle figures when their count is even.
+/// The median. For an even number of figures, it is the mean of the middle two.
 ///
 /// # Panics
 /// Panics on an empty slice.

@@ -150,7 +150,7 @@ fn end(workload: &str) -> String {
 /// line.
 ///
 /// # Errors
-/// Has one line for each figure that the section does not have: position, figure, workload.
+/// The error has one line for each figure that the section does not have: position, figure, workload.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let read = |path: &str| fs::read_to_string(root.join(path)).map_err(|error| format!("cannot read {path}: {error}"));
     let measured = read(PAGE)?;

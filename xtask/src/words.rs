@@ -66,7 +66,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[("xtask/src/words.rs", "*", "the lis
 /// Fails on banned words and names, on counts beyond their limits, and on broken links. Prints the counts.
 ///
 /// # Errors
-/// Has one line for each finding: position, word, better form.
+/// The error has one line for each finding: position, word, better form.
 pub(crate) fn check(root: &Path) -> Result<(), String> {
     let files = files(root)?;
     let mut found = Findings::default();

@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// The smallest of the times that is not exceeded by a share of `quantile` of the times.
+/// The time at a quantile: the smallest time such that at least this share of the times is not longer.
 fn at_quantile(times: &[u64], quantile: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();

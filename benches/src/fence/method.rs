@@ -61,8 +61,8 @@ impl Methods {
                 fence(Ordering::SeqCst);
                 let clock = clock_gettime(ClockId::Monotonic);
                 let since_ns = clock.tv_sec as u64 * 1_000_000_000 + clock.tv_nsec as u64;
-                // A processor may have read its clock before the fence began and virtual time after it; then the fence
-                // is repeated.
+                // A processor may have read its clock before the fence began, and virtual time after the fence began.
+                // The fence is then repeated.
                 while !self.client.has_passed_clock(since_ns) {
                     self.until_passed(self.client.now())?;
                 }

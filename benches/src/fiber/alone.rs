@@ -101,7 +101,7 @@ pub(super) fn memory() -> f64 {
     memory_of(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
 }
 
-/// The same, from the text of the kernel's `status` file of a process.
+/// Like [`memory`], from the text of the kernel's `status` file of a process.
 pub(super) fn memory_of(status: &str) -> f64 {
     let kib = |key: &str| -> f64 {
         let line = status.lines().find_map(|line| line.strip_prefix(key));

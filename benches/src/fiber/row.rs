@@ -27,7 +27,7 @@ pub(super) enum Row {
     EchoMany,
     /// Reads of 4 KiB at scattered offsets of a cached file, 32 at a time.
     ReadHot,
-    /// The same without cached data: each block is read once.
+    /// Like [`ReadHot`](Self::ReadHot), without cached data: each block is read once.
     ReadCold,
     /// The command fetches many pages from slow servers at once.
     Fetch,

@@ -15,7 +15,7 @@ use crate::eventcount::clock;
 /// The initial capacity of a log.
 const OPERATIONS: usize = Recorder::ROOM;
 const QUICK_OPERATIONS: usize = 5000;
-/// The run that exceeds the initial capacity records this many times [`OPERATIONS`].
+/// The run that exceeds the initial capacity of a log records `BEYOND * OPERATIONS` operations.
 const BEYOND: usize = 8;
 /// Dependent multiplications between operations: they take longer than the largest gap at which operations share a
 /// stamp.

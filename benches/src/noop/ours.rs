@@ -17,7 +17,7 @@ pub fn flow(n: u64) -> Result<u64, Error> {
     Ok(four_stages()?.run(0..n).retired)
 }
 
-/// Does the same while the flow's trace is recorded, into nothing.
+/// Like [`flow`], while the flow's trace is recorded, into nothing.
 ///
 /// # Errors
 /// Fails when the engine refuses the flow or the trace.
@@ -29,7 +29,7 @@ pub fn recorded(n: u64) -> Result<u64, Error> {
     Ok(report.retired)
 }
 
-/// Does the same from several sending threads.
+/// Like [`flow`], from several sending threads.
 ///
 /// # Errors
 /// Fails when the engine refuses the flow.

@@ -20,7 +20,7 @@ pub fn crossbeam_threads(n: u64) -> Result<u64, Error> {
     through_threads(CAPACITY, send_all(0..n), nothing, |_| 1)
 }
 
-/// Does the same from several sending threads.
+/// Runs the stages of [`crossbeam_threads`] behind several sending threads.
 ///
 /// # Errors
 /// Never fails.
@@ -28,7 +28,7 @@ pub fn crossbeam_sent(n: u64, senders: u64) -> Result<u64, Error> {
     through_threads(CAPACITY, send_shares(n, senders), nothing, |_| 1)
 }
 
-/// Does the same with 64 numbers per message: a sixty-fourth of the queue operations.
+/// Runs the stages of [`crossbeam_threads`] with 64 numbers per message: a sixty-fourth of the queue operations.
 ///
 /// # Errors
 /// Never fails.
@@ -53,7 +53,7 @@ pub fn crossbeam_workers(n: u64) -> Result<u64, Error> {
     })
 }
 
-/// Does the same with 64 numbers per message.
+/// Runs the workers of [`crossbeam_workers`] with 64 numbers per message.
 ///
 /// # Errors
 /// Never fails.

@@ -12,7 +12,8 @@ use std::time::Instant;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 const TRIPS: u64 = 2_000;
-/// The number of attempts. The fastest counts, because other programs may use the core during some of them.
+/// The number of attempts. Only the fastest attempt counts, because other programs may use the core during some
+/// attempts.
 const TIMES: u64 = 5;
 
 /// The round-trip time in nanoseconds between the first two processors that this process may use; `None` if it may

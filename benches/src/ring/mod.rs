@@ -3,7 +3,7 @@
 //! Each ring is compared with peers of its kind: a channel of one sender and one receiver with rings that permit no
 //! more, and a channel of many senders and many receivers with rings that permit as many. If a peer leaves the wait
 //! strategy to its user, it waits as its author advises for this machine: it spins if each thread has a core, and
-//! yields otherwise. The tables show both.
+//! yields otherwise. The tables show both ways of waiting.
 //!
 //! A million events or more pass for each figure. The time includes the start and the end of the threads. Consumers add
 //! up the values, so every payload is read.
@@ -269,7 +269,7 @@ fn work(time: Duration) {
     }
 }
 
-/// The smallest figure that is not exceeded by this percentage of the figures.
+/// The figure at a percentile.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     sorted[(sorted.len() - 1) * percent / 100]
 }

@@ -78,7 +78,7 @@ fn competitors(slab: &RawSlab, n: usize) -> Vec<Competitor<'_>> {
     ]
 }
 
-/// The same with a vector of object names.
+/// The figure of [`hand_over`], with vectors of objects as batches.
 fn one_by_one<O: Send + 'static, L: for<'l> Local<Object<'l> = O> + 'static>(
     n: usize,
     local: impl Fn() -> L + Sync,
@@ -159,7 +159,8 @@ fn ring(slab: &Path) -> PathBuf {
     slab.with_extension("ring")
 }
 
-/// The same with the freeing thread in another process, to which handles go through a ring in shared memory.
+/// Nanoseconds per object with the freeing side in another process, to which handles go through a ring in shared
+/// memory.
 fn between_processes(n: usize) -> Result<f64, Error> {
     let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(|error| fail(&error))?;

@@ -138,7 +138,7 @@ fn first_failure(
 ///
 /// The remaining operations fail, which proves that the whole fails: an order of the whole would contain an order of
 /// them. Groups are removed first, because they are large. They are tried once more at the end, because an operation
-/// that pinned all groups may have been removed by then.
+/// that [pinned](crate::Spec::pins) all groups may have been removed by then.
 pub(crate) fn reduce(
     part: &Part<'_>,
     spec: &dyn DynSpec,

@@ -42,7 +42,7 @@ kinds! {
     Register = "register", [READ, WRITE];
     /// A register with compare-and-set.
     CasRegister = "cas-register", [READ, WRITE, CAS];
-    /// A register for each key, to which text can be appended and which can be deleted.
+    /// A register for each key. Text can be appended to a key's value, and a key can be deleted.
     KeyValue = "key-value", [READ, WRITE, CAS, APPEND, DELETE];
     /// Registers that are read and written several at a time.
     MultiRegister = "multi-register", [TXN];

@@ -26,8 +26,8 @@ macro_rules! ops {
 }
 
 ops! {
-    /// `read`: the output is the value. For an event count this is the count. For a log it is the entry at the index
-    /// that is the input, or all entries without an index.
+    /// `read`: the output is the value. For an event count this is the count. For a log it is the entry whose index is
+    /// the input, or all entries if there is no input.
     READ = "read";
     /// `write`: the input is the new value.
     WRITE = "write";

@@ -37,10 +37,10 @@ pub struct Paired {
 }
 
 impl Paired {
-    /// A comparison without pairs: is the median of the ratios above `ratio` ([`Smaller::First`]) or below it
-    /// ([`Smaller::Second`])? The verdict is wrong with a probability of at most `error`. A `ratio` of 1 asks which
-    /// member is smaller, and is never decided if both are equally large. A `ratio` of 1.05 asks whether the second is
-    /// at most 5 % larger, which is decided soon even then.
+    /// A comparison that has no pairs yet. It asks whether the median of the ratios is above `ratio`
+    /// ([`Smaller::First`]) or below it ([`Smaller::Second`]). The verdict is wrong with a probability of at most
+    /// `error`. A `ratio` of 1 asks which member is smaller, and is never decided if both are equally large. A `ratio`
+    /// of 1.05 asks whether the second is at most 5 % larger, which is decided soon even then.
     ///
     /// # Errors
     /// The error is not between 0 and 1; the ratio is not a finite number above zero.

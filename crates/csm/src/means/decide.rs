@@ -113,9 +113,10 @@ impl MeanDriver {
     }
 
     /// Whether each side that makes the claim hold or fail is proven. With one threshold, these are the side on which
-    /// the claim holds, and the other side. With two thresholds, they are above the lower and below the upper one; for
-    /// [`Claim::Within`], below the lower and above the upper one follow. With [`Claim::Within`], the sums may no
-    /// longer show what earlier sums have proven, so a driver should be restored with its proven sides.
+    /// the claim holds, and the other side. With two thresholds, they are the side above the lower threshold and the
+    /// side below the upper one; with [`Claim::Within`], the third and the fourth are the side below the lower
+    /// threshold and the side above the upper one. With [`Claim::Within`], the sums may no longer show what earlier
+    /// sums have proven, so a driver should be restored with its proven sides.
     #[must_use]
     pub fn proven_sides(&self) -> [bool; 4] {
         std::array::from_fn(|test| self.tests.get(test).is_some_and(|test| test.proven))

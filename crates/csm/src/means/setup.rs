@@ -20,7 +20,7 @@ pub struct MeanSetup {
 }
 
 impl MeanSetup {
-    /// A claim about values from `low` to `high`, without a maximum number.
+    /// A claim about values from `low` to `high`, without a limit on the number of values.
     #[must_use]
     pub fn new(claim: Claim, error: f64, low: f64, high: f64) -> Self {
         MeanSetup { claim, error, low, high, limit: None }

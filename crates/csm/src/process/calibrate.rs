@@ -27,7 +27,8 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::ln;
 
-/// As many trials are computed as have this expected number of rarer outcomes, within the limits below.
+/// The expected number of rarer outcomes in the computed trials. It determines their number, within [`MIN_TRIALS`] and
+/// [`MAX_TRIALS`].
 const RARE_OUTCOMES: f64 = 100.0;
 const MIN_TRIALS: u64 = 2048;
 const MAX_TRIALS: u64 = 16_384;

@@ -228,8 +228,8 @@ mod tests {
                 let of = |failure: Failure| (failure.time, failure.culprit, failure.first);
                 let expected = (RETURNS + first, first as u32, true);
                 assert_eq!(of(found(first, |last| violation(told.min(last), 0)).0), expected, "it reports {told}");
-                // The violation names the operation that returned last, so each attempt finds one only slightly
-                // earlier.
+                // The violation names the operation that returned last, so each attempt finds a failure that is only
+                // slightly earlier.
                 assert_eq!(of(found(first, |last| violation(last, 0)).0), expected, "it reports the last");
             }
         }

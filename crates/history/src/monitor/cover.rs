@@ -15,7 +15,7 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// The times at which some life covers. O(n log n).
+    /// The times at which the value of some life is surely present. O(n log n).
     pub(crate) fn of(lives: &[Life]) -> Self {
         let sure = lives.iter().map(|life| (life.insert.ret, life.remove.call));
         Self::of_intervals(sure.filter(|(after, before)| after < before).collect())

@@ -12,9 +12,9 @@
 //! maximum of the calls so far. No point is past its return, for otherwise two values would precede each other. The cut
 //! at an uncovered moment (see [`cover`](super::cover)) respects precedence too.
 //!
-//! Two values that precede each other are *stuck*, and show when the history first fails. As long as no removal of a
-//! stuck value has returned, the history is legal: the values before the stuck ones come first, and then the inserted
-//! ones, one after the other. This gives the [`window`](super::window) of the failure.
+//! The values are sorted until two remaining values precede each other. As long as no removal of a remaining value has
+//! returned, the history is legal: the sorted values come first, and then the insertions of the remaining values, one
+//! after the other. This gives the [`window`](super::window) of the failure.
 //!
 //! The conditions exclude the four patterns of Bouajjani, Emmi, Enea and Hamza ("On reducing linearizability to state
 //! reachability", 2015). O(n log n).
@@ -101,8 +101,8 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
     let call = |side: usize, i: u32| [lives[i as usize].insert.call, lives[i as usize].remove.call][side];
     let ret = |side: usize, i: u32| [lives[i as usize].insert.ret, lives[i as usize].remove.ret][side];
 
-    // There are two sides, insertions (0) and removals (1). A value is free on a side when no remaining value precedes
-    // it on that side, and from then on. It can come next when it is free on both.
+    // There are two sides, insertions (0) and removals (1). A value becomes free on a side when no remaining value
+    // precedes it on that side, and stays free. It can come next when it is free on both sides.
     let mut free = vec![0u8; n];
     let mut called = [0; 2];
     let mut returned = [0; 2];
@@ -126,8 +126,9 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
             }
         }
         let Some(Reverse((_, i))) = ready.pop() else {
-            // The remaining value whose insertion returns first is free on that side, so it is not free on the other.
-            // For the value whose removal returns first it is the reverse. So each precedes the other.
+            // The remaining value whose insertion returns first is free on that side, so it is not free on the side of
+            // removals. The remaining value whose removal returns first is free on that side, and not on the side of
+            // insertions. So each of the two precedes the other.
             return Err(Stuck { pair: [returns[0][returned[0]], returns[1][returned[1]]], order });
         };
         taken[i as usize] = true;

@@ -176,7 +176,7 @@ pub(super) fn known(labels: &[Label]) -> bool {
 fn containers_agree_on_all_small_histories() {
     for (kind, insert, remove) in CONTAINERS {
         for n in 1..=if stress() > 1 { 5 } else { 4 } {
-            // For a priority queue, the insertions have their priorities in every order.
+            // For a priority queue, the priorities are assigned to the insertions in every order.
             for permutation in permutations(n, kind == Kind::PriorityQueue) {
                 let label = |&value: &i64| {
                     let removals = (1..=n as i64).map(|v| (remove, None, Answer::Int(v)));

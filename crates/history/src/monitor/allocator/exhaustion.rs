@@ -111,8 +111,8 @@ impl Exhaustion<'_> {
         changes
     }
 
-    /// Whether `change` should precede `other`, a change of the same kind, if both orders are possible. At even places
-    /// are allocations.
+    /// Whether `change` should precede `other`, a change of the same kind, if both orders are possible. Allocations are
+    /// at even places.
     fn is_better_first(&self, change: u32, other: u32, place: usize) -> bool {
         let key = |p| if place.is_multiple_of(2) { self.later(p).call } else { self.later(p).ret };
         key(change) < key(other)
@@ -129,8 +129,8 @@ impl Exhaustion<'_> {
         })
     }
 
-    /// The span with ranks increased by one. Gaps are open intervals, so one that begins before the first event needs a
-    /// rank before it.
+    /// The span with ranks increased by one. Gaps are open intervals, so a gap that begins before the first event needs
+    /// a rank below that of the event.
     fn later(&self, p: u32) -> Span {
         let Span { call, ret } = self.spans.spans[p as usize];
         Span { call: call + 1, ret: ret + 1 }
@@ -151,7 +151,8 @@ impl Exhaustion<'_> {
             |p: &u32| self.operations[*p as usize].act == Act::SomeOn && self.spans.spans[*p as usize].call < span.ret;
         let unknown: Vec<u32> = (0..self.operations.len() as u32).filter(unknown).collect();
         let mut evidence = [&[refused], unknown.as_slice()].concat();
-        // Only at these moments can the number of free objects fall, or the number of possible takers rise.
+        // Only at these moments can the number of free objects fall, or the number of pending allocations that may have
+        // taken one rise.
         let mut moments: Vec<u32> = free.iter().map(|time| time.until).collect();
         moments.extend(unknown.iter().map(|&p| self.spans.spans[p as usize].call));
         moments.push(span.call);

@@ -24,7 +24,7 @@ use exhaustion::Exhaustion;
 /// If the model limits the number of objects, the history may be left open:
 /// - It names more objects than the limit, and not all of them certainly fitted.
 /// - An allocation found no free object, and whether that is legal depends on the order of overlapping changes of one
-///   object, or on which object a pending allocation took that was freed later.
+///   object, or on which of the objects freed later a pending allocation took.
 pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
     if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);

@@ -39,7 +39,7 @@ pub(crate) fn first_failure(
     returning[in_order].1
 }
 
-/// The history from a rank on, with its own ranks.
+/// The history from a rank on, as a separate history: its ranks begin at its own start.
 struct Rest {
     /// In the order of the whole. The values present at the start are inserted first, one at a time.
     lives: Vec<Life>,

@@ -63,12 +63,12 @@ impl Recent {
         hints.iter().map(|hint| hint.as_ref().and_then(among_latest)).collect()
     }
 
-    /// Translates the taken values back.
+    /// Translates the taken values from indices among the latest to indices among all.
     pub(super) fn taken_of_all(&self, taken: &[Option<u32>]) -> Vec<Option<u32>> {
         taken.iter().map(|life| life.map(|i| self.lives_at[i as usize])).collect()
     }
 
-    /// Translates a core back.
+    /// Translates a core from indices among the latest to indices among all.
     pub(super) fn among_all(&self, core: &Core) -> Core {
         Core {
             lives: core.lives.iter().map(|&i| self.lives_at[i as usize]).collect(),

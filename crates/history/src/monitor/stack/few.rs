@@ -18,7 +18,7 @@ pub(super) enum Found<'p> {
 /// Changes the order of `places`.
 pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl FnMut(Found<'_>)) {
     let life = |place: u32| &lives[place as usize];
-    // For each index, the first return of the pushes of the values from this index on.
+    // For each index, the earliest return among the pushes of the values from this index on.
     let mut pushed = [u32::MAX; SMALL + 1];
     for (at, &place) in places.iter().enumerate().rev() {
         pushed[at] = life(place).insert.ret.min(pushed[at + 1]);
