@@ -13,9 +13,9 @@ use crate::table;
 pub enum Role {
     /// Millstream.
     Ours,
-    /// Does the same work. Ours is compared with the fastest peer.
+    /// A competitor that does the same work. Ours is compared with the fastest peer.
     Peer,
-    /// Shown for scale: does less than the whole work (no queues, or coarser items).
+    /// A competitor shown for scale, which does less than the whole work (no queues, or coarser items).
     Reference,
 }
 

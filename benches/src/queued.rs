@@ -29,7 +29,7 @@ const MANY: u64 = 1_000_000;
 const RELEASED_PASSES: u64 = 50_000_000;
 /// The number of units that pass the others in *parked*.
 const PARKED_PASSES: u64 = 2_000_000;
-/// The tokens of a key in *parked*. This also limits the number of units that pass the parked ones at a time.
+/// The tokens of a key in *parked*. They also limit the number of units that pass the parked units at a time.
 const KEY_TOKENS: u64 = 4096;
 /// The time within which all units must be queued; otherwise the run fails.
 const QUEUED_WITHIN: Duration = Duration::from_secs(120);

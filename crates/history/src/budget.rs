@@ -110,13 +110,13 @@ impl Budget {
 
     /// The same limits, with at most `ticks` ticks, rounded up to the next reading of the clock.
     ///
-    /// When the ticks are used up, the result is [`Limit::Time`], as when the time is. The caller tells the two cases
-    /// apart by the clock of this budget, the lender.
+    /// When the ticks are used up, the result is [`Limit::Time`], as it is when the time is used up. The caller
+    /// distinguishes the two cases by the clock of this budget, which lends the turn.
     pub(crate) fn lend_turn(&self, ticks: u64) -> Budget {
         Budget { looks: ticks.div_ceil(u64::from(Self::TICKS)).saturating_sub(1), ticks: 0, ..self.clone() }
     }
 
-    /// The same limits, with a `parts`-th of the remaining processor time.
+    /// The same limits, with the remaining processor time divided by `parts`.
     pub(crate) fn lend_share(&self, parts: u32) -> Budget {
         match self.thread_deadline {
             Some(deadline) => self.lend_for(deadline.saturating_sub(thread_time()) / parts),

@@ -88,12 +88,12 @@ ops! {
 /// The status of an operation's outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It returned, and the output is its answer.
+    /// The operation returned, and the output is its answer.
     #[default]
     Ok,
-    /// It certainly had no effect. Pictures show it; every check ignores it.
+    /// The operation certainly had no effect. Pictures show it; every check ignores it.
     Fail,
-    /// It may have taken effect at any time after its call, may still take effect, or never does.
+    /// The operation may have taken effect at any time after its call, may still take effect, or may never take effect.
     Info,
 }
 

@@ -126,7 +126,7 @@ impl<'a> Part<'a> {
         self.call_of(self.rows[position])
     }
 
-    /// The same, for one of the part's rows.
+    /// The operation of one of the part's rows, in the form that a specification gets.
     pub(crate) fn call_of(&self, row: u32) -> Call<'a> {
         let row = row as usize;
         Call {

@@ -33,7 +33,7 @@ pub(crate) fn exp(x: Ball) -> Ball {
     let whole = (x.mid.hi * std::f64::consts::LOG2_E + MAGIC) - MAGIC;
     let r = (x.mid.hi - whole * LN_2_HIGH) + (x.mid.lo - whole * LN_2_LOW);
     let significand = (1..=15).rev().fold(1.0, |sum, k| 1.0 + r / f64::from(k) * sum);
-    // This is at least e^radius - 1.
+    // `spread` is at least e^radius - 1, because the radius is at most 1.
     debug_assert!(x.radius <= 1.0);
     let spread = x.radius * (1.0 + x.radius);
     Ball::from(significand).widen(significand * (ROUNDING + spread * 1.001)).scale(power_of_two(whole as i32))

@@ -17,8 +17,9 @@
 //! is in that direction with probability `(h + 1)/(n + 2)` (Laplace), and `P = Q e^r` with Robbins' level `r`. So the
 //! probability of stopping at a state is the `Q`-probability of the state, which dynamic programming computes, times
 //! `e^r`. Relative to `eps`, this neither underflows nor overflows. After [`HORIZON`] trials, Ville's inequality bounds
-//! the probability of stopping from each remaining state by `eps` times the evidence there. Multiplied by `P` and
-//! relative to `eps`, this is the `Q`-probability of the state times the tail `t`.
+//! the probability of stopping from each remaining state by `eps` times the evidence there. Multiplied by the
+//! `P`-probability of the state and divided by `eps`, this bound is the `Q`-probability of the state times the share
+//! `t` of [`UniformTail`].
 //!
 //! **Rounding.** The `Q`-probability of a state is a sum of products of positive numbers, with at most three roundings
 //! per trial. So its relative error is below `3 HORIZON 2^-53`, which is less than `1e-12`. [`ROUNDING`] covers this

@@ -35,8 +35,9 @@ const MAX_TRIALS: u64 = 16_384;
 
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// The part of the error at which an attempt aims. The next constant is the maximum number of attempts.
+/// The part of the error at which an attempt aims.
 const CLOSE: f64 = 0.999;
+/// The maximum number of attempts.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Later attempts aim lower by this factor, because the probability changes in steps.

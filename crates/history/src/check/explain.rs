@@ -41,8 +41,8 @@ impl Explaining<'_, '_> {
     pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
-        // If the true time of this failure may be earlier than the located time, the failure may precede even failures
-        // found later.
+        // The failures found below are earlier than the located time of this failure. If its true time may be earlier
+        // still, it may precede those failures.
         let mut is_first = failure.first;
         let others = self.budget.lend_share(2);
         loop {

@@ -159,8 +159,8 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         let at = before.until(from);
         let start = at.call(at.len().checked_sub(1)?.saturating_sub(LATEST));
         let soon = before.until(*answers.last().expect("there is one"));
-        // Every operation pending at one of the tried times returns after the start, so it is included. For each value,
-        // all operations are included or none.
+        // An operation that is pending at a tried time returns after `start`, so it is included. For each value, all
+        // operations are included or none.
         let value = |p: usize| match soon.op(p) {
             op if op == insert => Some(soon.input(p)),
             op if op == remove => soon.output(p).filter(|value| !value.is_null()),
@@ -179,7 +179,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             Some(Ok(Decision::Fails(violation))) => Some((ret, Violation { in_order_before: 0, ..violation })),
             _ => None,
         };
-        // If the operations fail by one answer, they fail by every later answer.
+        // If the operations fail by the time of an answer, they also fail by the time of every later answer.
         let (mut holds, mut fails) = (0, answers.len() - 1);
         let mut found = fails_by(answers[fails])?;
         while holds < fails {

@@ -25,8 +25,9 @@ const INITIAL: u32 = 0;
 #[derive(Clone, Copy)]
 struct Held {
     write: u32,
-    /// The operation that returns first. `called_last` is the one that is called last.
+    /// The operation that returns first.
     returned_first: u32,
+    /// The operation that is called last.
     called_last: u32,
     is_read: bool,
 }

@@ -1,8 +1,8 @@
 //! Time in the procedures: every call and every return has its own rank.
 //!
-//! Clock readings may coincide and have 64 bits. Ranks are distinct, small and dense: two different ones are never
-//! equal, and they can index an array. If a return and a call coincide, the call gets the lower rank: the two
-//! operations then overlap, which can make a history legal, but never illegal.
+//! Clock readings may coincide and have 64 bits. Ranks are small and dense, so they can index an array, and no two
+//! events have the same rank. If a return and a call coincide, the call gets the lower rank: the two operations then
+//! overlap, which can make a history legal, but never illegal.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -23,7 +23,7 @@ struct Node {
     tail: List,
 }
 
-/// The contribution of a value to a hash: any odd constant that mixes well.
+/// The contribution of a value to a hash. Any odd factor that mixes well would do.
 pub(super) fn mix(value: Value) -> u64 {
     let bits = value.bits().wrapping_add(0x9e37_79b9_7f4a_7c15);
     (bits ^ (bits >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
