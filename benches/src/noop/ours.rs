@@ -6,7 +6,7 @@ use super::{nothing, shares};
 use crate::error::Error;
 
 const BATCH: usize = 64;
-/// The total capacity of the peers' four channels of 1024.
+/// The total capacity of the peers' four channels, each of which holds 1024 numbers.
 const IN_FLIGHT: u64 = 4096;
 
 /// Sends `n` numbers through the flow and returns how many retired.

@@ -24,9 +24,9 @@ pub(super) fn diamonds(args: &Args, events: u64) -> Result<(), Error> {
     beside(args, events, diamond, [disruptor_diamond::<Yielding>, disruptor_diamond::<BusySpin>])
 }
 
-/// Compares with two disruptors: one waits as its author advises if there are more threads than cores, and one, for
-/// scale, as advised for a core per thread. There are four threads. On fewer than four cores, the spinning disruptor
-/// takes hundreds of times as long, so it passes fewer events.
+/// Compares with two disruptors: one yields, as its author advises if there are more threads than cores, and one spins,
+/// as its author advises if each thread has a core. The second is shown for scale. There are four threads. On fewer
+/// than four cores, the spinning disruptor takes hundreds of times as long, so it passes fewer events.
 fn beside(args: &Args, events: u64, ours: Pass, [yielding, spinning]: [Pass; 2]) -> Result<(), Error> {
     const YIELDING: &str = "disruptor, yielding";
     let competitors: [(&str, Role, Pass); 2] = [("graph", Role::Ours, ours), (YIELDING, Role::Peer, yielding)];

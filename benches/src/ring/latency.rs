@@ -61,7 +61,7 @@ fn through_ring(samples: usize) -> Vec<f64> {
     })
 }
 
-/// Measures a single counting word that the consumer sleeps on.
+/// Measures a bare futex: the producer increments a word, on which the consumer sleeps.
 fn through_futex(samples: usize) -> Vec<f64> {
     let (count, sent_ns, epoch) = (AtomicU32::new(0), AtomicU64::new(0), Instant::now());
     std::thread::scope(|scope| {

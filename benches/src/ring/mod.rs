@@ -288,8 +288,8 @@ fn one_to_one<E: Event, const CAPACITY: usize>(args: &Args, events: u64) -> Resu
     table(Load::one_to_one(events), &competitors, &wanted, args.rounds)
 }
 
-/// Prints the slowest run and the median: of all runs, and of those runs before and after which the distance between
-/// the cores was about as usual.
+/// Prints the slowest run and the median, first of all runs, and then of the runs before and after which the distance
+/// between the cores was about as usual.
 fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();

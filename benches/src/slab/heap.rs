@@ -91,7 +91,7 @@ impl<A: GlobalAlloc> Local for Global<A> {
     }
 }
 
-/// A free list: a common list of all threads, or one of several lists.
+/// A free list, which all threads share or which belongs to one thread.
 pub struct Listed<'a>(pub &'a Shared);
 
 impl Local for Listed<'_> {

@@ -31,9 +31,9 @@ pub struct CheckError {
 /// Decides whether the history is linearizable: whether the model permits an order in which each operation takes effect
 /// at one moment between its call and its return.
 ///
-/// A near-linear procedure decides histories of distinct values where one exists (see [the
-/// crate](crate#how-long-does-it-take)), and the general search decides all others, in exponential time in the worst
-/// case. `options` has the limits.
+/// For some kinds of objects, a near-linear procedure decides histories of distinct values (see [the
+/// crate](crate#how-long-does-it-take)). The general search decides all other histories, in exponential time in the
+/// worst case. `options` has the limits.
 ///
 /// # Errors
 /// If the history has an operation, input or output that the model does not permit.

@@ -64,7 +64,8 @@ const MAX_SHAPE: f64 = 9_007_199_254_740_992.0;
 /// below 1, the errors are about `1e-12` divided by that shape.
 ///
 /// Extreme arguments: with a shape of 0, all probability is at one end, so both bounds are at this end. With an `eps`
-/// of 0, the bound is 0 for [`Side::Low`] and 1 for [`Side::High`]; with an `eps` of 1, it is the opposite.
+/// of 0, the bound is 0 for [`Side::Low`] and 1 for [`Side::High`]; with an `eps` of 1, it is 1 for [`Side::Low`] and 0
+/// for [`Side::High`].
 ///
 /// `eps` stands for its exact value. The result is the same, bit for bit, on every machine.
 ///

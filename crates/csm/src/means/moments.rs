@@ -15,7 +15,7 @@ pub struct Moments {
     pub trials: u64,
     /// The sum of the numbers, rounded to a float.
     pub sum: f64,
-    /// The rounding error of `sum`: the two together are the sum to twice the precision.
+    /// The rounding error of `sum`: `sum + sum_rest` is the sum to twice the precision.
     pub sum_rest: f64,
     /// The sum of squared differences: each number minus the mean of the numbers before it and of 1/2.
     pub squares: f64,

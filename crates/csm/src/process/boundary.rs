@@ -7,7 +7,7 @@ use crate::Direction;
 ///
 /// A further trial moves either boundary by at most one. Near the boundary of "above", a failure never helps, and if a
 /// count stops the test, so does the count after a further success. For "below", exchange success and failure. So each
-/// step costs two or three levels.
+/// step computes only two or three levels.
 #[derive(Debug)]
 pub(crate) struct Boundary<'a> {
     test: &'a Test,

@@ -65,7 +65,7 @@ impl<const N: usize> Memo<N> {
             *head = self.links.len() as u32 - 1;
             budget.charge(2 * size_of::<(u32, u32)>())?;
         }
-        // If the entry above added the key to the table, its memory is charged.
+        // If the key was not in the table before, its memory is charged.
         if self.heads.len() > known {
             budget.charge(HASH_FACTOR * (size_of::<(Key<N>, u32)>() + 1))?;
         }

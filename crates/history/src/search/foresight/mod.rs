@@ -51,7 +51,7 @@ impl Foresight {
         }
     }
 
-    /// The number of distinct values, that is, the bound of the numbers.
+    /// The number of distinct values. The values are numbered from 0, so every number is below this.
     pub(super) fn numbers(&self) -> usize {
         match self {
             Foresight::Container(container) => container.values(),
