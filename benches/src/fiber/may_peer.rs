@@ -1,4 +1,4 @@
-//! The rows on coroutines of may.
+//! The rows on coroutines of the crate `may`.
 
 use std::io::{Read, Write};
 use std::net;

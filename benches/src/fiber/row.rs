@@ -162,7 +162,8 @@ impl Row {
             Row::Rotate => on_one(&["millstream", "corosensei"]),
             Row::Yield | Row::Spawn => on_one(&["millstream", "may", "tokio", "go", "threads"]),
             Row::Fresh => on_one(&schedulers),
-            // may maps a stack for each coroutine, and the kernel does not permit the mappings of a million.
+            // The crate `may` maps a stack for each coroutine, and the kernel does not permit the mappings of a million
+            // stacks.
             Row::Parked | Row::Units => on_one(&["millstream", "tokio", "go"]),
             Row::Deep => on_one(&["millstream", "shallow"]),
             Row::ReadHot | Row::ReadCold => {

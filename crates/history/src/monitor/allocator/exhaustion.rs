@@ -151,8 +151,8 @@ impl Exhaustion<'_> {
             |p: &u32| self.operations[*p as usize].act == Act::SomeOn && self.spans.spans[*p as usize].call < span.ret;
         let unknown: Vec<u32> = (0..self.operations.len() as u32).filter(unknown).collect();
         let mut evidence = [&[refused], unknown.as_slice()].concat();
-        // Only at these moments can the number of free objects fall, or the number of pending allocations that may have
-        // taken one rise.
+        // Only at these moments can free objects become fewer, or the pending allocations that may have taken them
+        // become more.
         let mut moments: Vec<u32> = free.iter().map(|time| time.until).collect();
         moments.extend(unknown.iter().map(|&p| self.spans.spans[p as usize].call));
         moments.push(span.call);

@@ -1,8 +1,8 @@
 //! The time up to which a failing history is certainly legal.
 //!
-//! As long as a removal is pending, it may have taken the value that blocks another removal. When it answers that it
-//! took a different value, this explanation ends. So a failure is certain only when the pending removals have answered,
-//! which may be later than the time at which the procedure gets stuck.
+//! As long as a removal is pending, it may have taken the value that blocks another removal. This is ruled out once the
+//! removal answers that it took a different value. So a failure is certain only when the pending removals have
+//! answered, which may be later than the time at which the procedure gets stuck.
 //!
 //! Suppose that a legal order of the whole up to some earlier moment is known. The values present at that moment and
 //! the later operations form a separate history, the *rest*, which is short if it ends after the next few answers. A
