@@ -36,7 +36,7 @@ pub(crate) fn write(args: &[String], root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the notices, and the packages whose archives have no text.
+/// Returns the notices, and the packages whose archives contain no text of a licence.
 fn notices(root: &Path, package: &str) -> Result<(String, Vec<String>), String> {
     let metadata = metadata(root)?;
     let mut text = "The following packages are part of this program, each under its own licence.\n".to_owned();

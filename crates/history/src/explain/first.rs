@@ -205,8 +205,8 @@ mod tests {
         Violation { operations: vec![operation as u32], reason: String::new(), subject: None, in_order_before }
     }
 
-    /// The failure found and the number of attempts, for a history that fails at each return from `first` on. `told`
-    /// makes the violation that the procedure reports from the operation that returned last.
+    /// The failure found and the number of attempts, for a history that fails at each return from `first` on. `told(n)`
+    /// is the violation that the procedure reports if operation `n` was the last to return.
     fn found(first: u64, told: impl Fn(u64) -> Violation) -> (Failure, usize) {
         let history = at_once();
         let looks = Cell::new(0);

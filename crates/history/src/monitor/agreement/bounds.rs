@@ -6,8 +6,8 @@ use crate::model::{Kind, Model};
 use crate::operation::Op;
 use crate::part::Part;
 
-/// Of two overlapping allocations, the one that returns first was called last. If it came first, the object would be
-/// free for too long.
+/// Of two overlapping allocations, the one called later returns first. If it took effect first, the object would be
+/// free during the whole refused allocation.
 #[test]
 fn the_allocation_called_first_comes_first_before_exhaustion() {
     let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret: Some(ret), process };

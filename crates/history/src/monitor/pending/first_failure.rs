@@ -6,7 +6,7 @@
 //!
 //! Suppose that a legal order of the whole up to some earlier moment is known. The values present at that moment and
 //! the later operations form a separate history, the *rest*, which is short if it ends after the next few answers. A
-//! legal order of the rest continues the known order. So the whole is legal as far as the rest is.
+//! legal order of the rest continues the known order. So the whole is legal up to the same time as the rest.
 
 use super::super::container::Container;
 use super::super::life::{Life, Step, after_the_end};
