@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// The time at a quantile: the smallest time such that at least this share of the times is not longer.
+/// The time at a quantile: the shortest time that is at least as long as this share of the times.
 fn at_quantile(times: &[u64], quantile: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();

@@ -29,7 +29,7 @@ const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 const STEPS: usize = if cfg!(test) { 2 } else { 32 };
 
 /// The number of latest operations that are decided together with the suspects. The more operations are present, the
-/// fewer values can a pending removal have taken.
+/// fewer values a pending removal can have taken.
 const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 
 /// The maximum number of later answers tried, when all operations of a violation have returned and the history is still

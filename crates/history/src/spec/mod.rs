@@ -158,7 +158,7 @@ pub trait Spec {
     /// Calls `next` with each state to which the operation can lead; by default, with the result of
     /// [`step`](Self::step).
     ///
-    /// Only few specifications have a choice that the answer does not show. An allocator has one when an allocation is
+    /// Few specifications have a choice that the answer does not show. An allocator has one when an allocation is
     /// pending: the object that it took is unknown.
     fn successors(&self, state: &Self::State, call: &Call<'_>, next: &mut dyn FnMut(Self::State)) {
         if let Some(state) = self.step(state, call) {

@@ -3,7 +3,7 @@
 //! The lives of each object are stretched in the order of its changes: each allocation comes as early as the calls
 //! permit, and each free as late as the returns permit. In the gaps that remain, the object must be free in this order.
 //! A pending allocation may have taken an object whose last gap extends to the end. The object whose last gap begins
-//! first goes to the pending allocation that was called first, and so on; with no other assignment are more objects
+//! first goes to the pending allocation that was called first, and so on; no other assignment leaves more objects
 //! allocated at any moment.
 //!
 //! This is exact for the given order of each object's changes. A failure, however, must be proven for every order. The
@@ -151,8 +151,8 @@ impl Exhaustion<'_> {
             |p: &u32| self.operations[*p as usize].act == Act::SomeOn && self.spans.spans[*p as usize].call < span.ret;
         let unknown: Vec<u32> = (0..self.operations.len() as u32).filter(unknown).collect();
         let mut evidence = [&[refused], unknown.as_slice()].concat();
-        // Only at these moments can free objects become fewer, or the pending allocations that may have taken them
-        // become more.
+        // Free objects become fewer, or the pending allocations that may have taken them become more, only at these
+        // moments.
         let mut moments: Vec<u32> = free.iter().map(|time| time.until).collect();
         moments.extend(unknown.iter().map(|&p| self.spans.spans[p as usize].call));
         moments.push(span.call);

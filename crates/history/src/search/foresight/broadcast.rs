@@ -71,7 +71,7 @@ impl Broadcast {
         if consumer.is_lost {
             return;
         }
-        // Only in a group of one is the place of the event certain.
+        // The place of an event is certain only in a group of one.
         if let [event] = *consumer.overlapping {
             match self.places.entry(consumer.taken) {
                 Entry::Occupied(known) => self.contradicts |= *known.get() != event,
