@@ -44,7 +44,7 @@ kinds! {
     CasRegister = "cas-register", [READ, WRITE, CAS];
     /// A register for each key. Text can be appended to a key's value, and a key can be deleted.
     KeyValue = "key-value", [READ, WRITE, CAS, APPEND, DELETE];
-    /// Registers that are read and written several at a time.
+    /// Registers, of which one operation can read and write several.
     MultiRegister = "multi-register", [TXN];
     /// A number with addition and subtraction.
     Counter = "counter", [ADD, GET];
