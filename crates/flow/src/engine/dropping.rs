@@ -41,7 +41,7 @@ impl State {
                 if makes_room(units, &mut row) {
                     return Some(row);
                 }
-                stages.at_mut(entry).push_front(row, queued_ns, units.spares());
+                stages.at_mut(entry).push_front(row, queued_ns);
                 None
             }
         }

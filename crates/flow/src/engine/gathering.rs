@@ -160,7 +160,7 @@ impl State {
         }
         self.stages.at_mut(stage).close_group(early);
         self.note_rest();
-        self.stages.enqueue(row, stage, self.units.spares(), now);
+        self.stages.enqueue(row, stage, now);
     }
 
     /// Tells the budget how many units are at rest.

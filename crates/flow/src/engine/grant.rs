@@ -191,7 +191,7 @@ impl State {
     /// Puts a unit back at the front of the stage's queue. The unit keeps the time of its arrival.
     fn push_front_waiting(&mut self, mut row: Row, stage: u16) {
         let queued_ns = self.units.record(&mut row).queued_ns();
-        self.stages.at_mut(stage).push_front(row, queued_ns, self.units.spares());
+        self.stages.at_mut(stage).push_front(row, queued_ns);
     }
 }
 

@@ -55,7 +55,7 @@ impl State {
         self.units.record(&mut waiter.row).reserve(grows, !fits);
         self.intake.budget_mut().add_bytes(grows);
         self.stages.at_mut(waiter.stage).count_wait_for_memory(waiter.waited_ns(now));
-        self.stages.enqueue(waiter.row, waiter.stage, self.units.spares(), now);
+        self.stages.enqueue(waiter.row, waiter.stage, now);
         true
     }
 }

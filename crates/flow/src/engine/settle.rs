@@ -283,7 +283,7 @@ impl State {
 
     fn enqueue_after(&mut self, row: Row, stage: u16, pause_ns: u64, now: u64) {
         if pause_ns == 0 {
-            self.stages.enqueue(row, stage, self.units.spares(), now);
+            self.stages.enqueue(row, stage, now);
         } else {
             self.timers.pause(row, stage, now.saturating_add(pause_ns));
         }

@@ -38,8 +38,9 @@ pub(super) struct Hands<'a> {
     pulled: Option<Option<PullEnd>>,
     /// The rows that a pull fills.
     rows: Vec<Row>,
-    /// The staging to which a pull pushes the filled rows.
-    staging: Arc<Staging>,
+    /// The staging to which a pull pushes the filled rows. Only shared workers pull, so the others have none: a flow may
+    /// have a hundred thousand fibers.
+    staging: Option<Arc<Staging>>,
     pocket: Pocket,
     /// Settlements for reuse.
     settlements: Vec<Settlement>,
@@ -59,7 +60,7 @@ impl<'a> Hands<'a> {
             batches: Vec::new(),
             pulled: None,
             rows: Vec::new(),
-            staging: Arc::new(Staging::new()),
+            staging: (post == Post::Shared).then(|| Arc::new(Staging::new())),
             pocket: Pocket::default(),
             settlements: Vec::new(),
             turn: (post == Post::Shared).then(Arc::default),
@@ -121,7 +122,8 @@ impl<'a> Hands<'a> {
         let stage = match state.choose(self.post, now)? {
             Job::Batch(stage) => stage,
             Job::Pull { in_place } => {
-                return state.begin_pull(&mut self.rows, &self.staging, in_place, now).map(Task::Pull);
+                let staging = self.staging.as_ref()?;
+                return state.begin_pull(&mut self.rows, staging, in_place, now).map(Task::Pull);
             }
         };
         let lead = state.dispatch(stage, self.turn.as_ref(), true, now)?;
@@ -151,7 +153,8 @@ impl<'a> Hands<'a> {
                     track.begins(self.now);
                 }
                 let (first_id, room, began_ns) = (order.first.id(), self.rows.len(), self.now);
-                self.pulled = Some(self.shared.source().pull(order, &mut self.rows, &self.staging));
+                let staging = self.staging.as_ref().expect("a worker that pulls has a staging");
+                self.pulled = Some(self.shared.source().pull(order, &mut self.rows, staging));
                 self.read_clock();
                 if let Some(track) = &mut self.track {
                     track.pulled(first_id, (room - self.rows.len()) as u64, began_ns, self.now);

@@ -141,7 +141,7 @@ impl State {
     pub(super) fn fire_timers(&mut self, now: u64) {
         while let Some((at_ns, action)) = self.timers.next_due(now) {
             match action {
-                TimerAction::Enqueue(row, stage) => self.stages.enqueue(row, stage, self.units.spares(), now),
+                TimerAction::Enqueue(row, stage) => self.stages.enqueue(row, stage, now),
                 TimerAction::Batch(stage) => self.stages.at_mut(stage).batch_timer_fired(&mut self.timers, now),
                 TimerAction::Memory => self.grants.memory_mut().timer_fired(&mut self.timers, now),
                 TimerAction::RetrySpawn => self.crew.resume_spawning(),

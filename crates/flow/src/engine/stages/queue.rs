@@ -4,6 +4,9 @@
 //! whole arrival takes over its list, so no unit is touched on the way from one stage to the next. Moving 64 units
 //! through a stage without needs therefore costs one list operation instead of 64.
 //!
+//! Units that arrive one at a time share a list, in which each has a time of its own. A million of them take 16 bytes
+//! each; a list for each would take five times as much.
+//!
 //! From the front of the queue to its end, the times of arrivals never decrease, so the first arrival is the oldest. A
 //! worker reads the clock before it locks the state, so a worker with a later time may lock the state first. If units
 //! then come with an earlier time, they get the time of the last arrival instead.
@@ -14,13 +17,46 @@ use crate::engine::units::column::Row;
 use crate::engine::units::pocket::Spares;
 use crate::engine::units::walk::Walk;
 
-/// Units that arrived together.
+/// A part of the queue.
 #[derive(Debug)]
-struct Arrival {
+enum Arrival {
+    /// Units that arrived together. `plain` says that all of them are plain (see `Record`).
+    Together { queued_ns: u64, rows: VecDeque<Row>, plain: bool },
+    /// Units that arrived one at a time, one after the other.
+    Alone(VecDeque<Lone>),
+}
+
+/// A unit that arrived alone.
+#[derive(Debug)]
+struct Lone {
     queued_ns: u64,
-    rows: VecDeque<Row>,
-    /// All its units are plain (see `Record`).
+    row: Row,
     plain: bool,
+}
+
+impl Arrival {
+    fn len(&self) -> usize {
+        match self {
+            Arrival::Together { rows, .. } => rows.len(),
+            Arrival::Alone(units) => units.len(),
+        }
+    }
+
+    /// The arrival time of the first unit.
+    fn oldest_ns(&self) -> Option<u64> {
+        match self {
+            Arrival::Together { queued_ns, .. } => Some(*queued_ns),
+            Arrival::Alone(units) => units.front().map(|unit| unit.queued_ns),
+        }
+    }
+
+    /// The arrival time of the last unit.
+    fn newest_ns(&self) -> Option<u64> {
+        match self {
+            Arrival::Together { queued_ns, .. } => Some(*queued_ns),
+            Arrival::Alone(units) => units.back().map(|unit| unit.queued_ns),
+        }
+    }
 }
 
 /// The number, arrival time and kind of the units that were taken from an arrival.
@@ -33,8 +69,11 @@ pub(super) struct Taken {
 /// Waiting units, first come, first served.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
+    /// None is empty.
     arrivals: VecDeque<Arrival>,
     units: usize,
+    /// An empty list for units that arrive alone, kept for its memory.
+    spare: VecDeque<Lone>,
 }
 
 impl Queue {
@@ -48,83 +87,119 @@ impl Queue {
 
     /// The arrival time of the first unit, which is the oldest.
     pub(super) fn oldest_ns(&self) -> Option<u64> {
-        self.arrivals.front().map(|arrival| arrival.queued_ns)
+        self.arrivals.front()?.oldest_ns()
     }
 
     /// Adds units that arrive together; `rows` must not be empty.
-    pub(super) fn push_all(&mut self, queued_ns: u64, rows: VecDeque<Row>, plain: bool) {
+    #[inline]
+    pub(super) fn push_all(&mut self, queued_ns: u64, mut rows: VecDeque<Row>, plain: bool, spares: &mut Spares) {
         debug_assert!(!rows.is_empty());
+        if rows.len() == 1
+            && let Some(row) = rows.pop_front()
+        {
+            spares.keep(rows);
+            return self.push_alone(queued_ns, row, plain);
+        }
         let queued_ns = self.not_before_the_last(queued_ns);
         self.units += rows.len();
-        self.arrivals.push_back(Arrival { queued_ns, rows, plain });
+        self.arrivals.push_back(Arrival::Together { queued_ns, rows, plain });
+    }
+
+    /// Adds a unit that may not be plain.
+    pub(super) fn push_back(&mut self, queued_ns: u64, row: Row) {
+        self.push_alone(queued_ns, row, false);
+    }
+
+    fn push_alone(&mut self, queued_ns: u64, row: Row, plain: bool) {
+        let unit = Lone { queued_ns: self.not_before_the_last(queued_ns), row, plain };
+        self.units += 1;
+        if let Some(Arrival::Alone(units)) = self.arrivals.back_mut() {
+            units.push_back(unit);
+        } else {
+            let units = self.list_of(unit);
+            self.arrivals.push_back(units);
+        }
     }
 
     /// The later of this time and the time of the last arrival.
     fn not_before_the_last(&self, queued_ns: u64) -> u64 {
-        self.arrivals.back().map_or(queued_ns, |last| last.queued_ns.max(queued_ns))
+        self.arrivals.back().and_then(Arrival::newest_ns).map_or(queued_ns, |last| last.max(queued_ns))
     }
 
-    /// Adds a unit that may not be plain.
-    pub(super) fn push_back(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
-        let queued_ns = self.not_before_the_last(queued_ns);
-        self.units += 1;
-        match self.arrivals.back_mut().filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
-            Some(arrival) => arrival.rows.push_back(row),
-            None => {
-                let mut rows = spares.take();
-                rows.push_back(row);
-                self.arrivals.push_back(Arrival { queued_ns, rows, plain: false });
-            }
-        }
+    fn list_of(&mut self, unit: Lone) -> Arrival {
+        let mut units = std::mem::take(&mut self.spare);
+        units.push_back(unit);
+        Arrival::Alone(units)
     }
 
     /// Puts a unit back at the front of the queue, behind the units that arrived before it.
-    pub(super) fn push_front(&mut self, queued_ns: u64, row: Row, spares: &mut Spares) {
+    pub(super) fn push_front(&mut self, queued_ns: u64, row: Row) {
+        let unit = Lone { queued_ns, row, plain: false };
         self.units += 1;
         // Nearly always, the unit is the oldest. Other units are older only if they were put back, too.
-        let place = self.arrivals.iter().take_while(|arrival| arrival.queued_ns < queued_ns).count();
-        match self.arrivals.get_mut(place).filter(|arrival| arrival.queued_ns == queued_ns && !arrival.plain) {
-            Some(arrival) => arrival.rows.push_front(row),
-            None => {
-                let mut rows = spares.take();
-                rows.push_back(row);
-                self.arrivals.insert(place, Arrival { queued_ns, rows, plain: false });
-            }
+        let older = self.arrivals.iter().take_while(|arrival| arrival.newest_ns() < Some(queued_ns)).count();
+        if let Some(Arrival::Alone(units)) = self.arrivals.get_mut(older) {
+            let older = units.partition_point(|unit| unit.queued_ns < queued_ns);
+            units.insert(older, unit);
+        } else if let Some(Arrival::Alone(units)) = older.checked_sub(1).and_then(|last| self.arrivals.get_mut(last)) {
+            units.push_back(unit);
+        } else {
+            let units = self.list_of(unit);
+            self.arrivals.insert(older, units);
         }
     }
 
     /// Takes the first unit, with its arrival time.
     pub(super) fn pop_front(&mut self, spares: &mut Spares) -> Option<(Row, u64)> {
-        let arrival = self.arrivals.front_mut()?;
-        let queued_ns = arrival.queued_ns;
-        let row = arrival.rows.pop_front();
-        if arrival.rows.is_empty()
-            && let Some(arrival) = self.arrivals.pop_front()
-        {
-            spares.keep(arrival.rows);
-        }
+        let (row, queued_ns) = match self.arrivals.front_mut()? {
+            Arrival::Together { queued_ns, rows, .. } => (rows.pop_front()?, *queued_ns),
+            Arrival::Alone(units) => units.pop_front().map(|unit| (unit.row, unit.queued_ns))?,
+        };
         self.units -= 1;
-        row.map(|row| (row, queued_ns))
+        self.drop_first_if_empty(spares);
+        Some((row, queued_ns))
     }
 
-    /// Moves up to `most` units, all from the first arrival, to the end of `rows`.
+    /// Moves up to `most` units of the first arrival to the end of `rows`.
+    #[inline]
     pub(super) fn take_first(&mut self, rows: &mut VecDeque<Row>, most: usize, spares: &mut Spares) -> Taken {
-        let Some(arrival) = self.arrivals.front_mut() else { return Taken { units: 0, queued_ns: 0, plain: true } };
-        let Arrival { queued_ns, plain, .. } = *arrival;
-        let taken = arrival.rows.len().min(most);
-        if taken == arrival.rows.len() {
-            if let Some(arrival) = self.arrivals.pop_front() {
-                if rows.is_empty() {
-                    spares.keep(std::mem::replace(rows, arrival.rows));
+        let before = rows.len();
+        let (queued_ns, plain) = match self.arrivals.front_mut() {
+            None => (0, true),
+            Some(Arrival::Together { queued_ns, rows: first, plain }) => {
+                if first.len() > most {
+                    rows.extend(first.drain(..most));
+                } else if rows.is_empty() {
+                    std::mem::swap(rows, first);
                 } else {
-                    rows.extend(arrival.rows);
+                    rows.append(first);
                 }
+                (*queued_ns, *plain)
             }
-        } else {
-            rows.extend(arrival.rows.drain(..taken));
+            Some(Arrival::Alone(units)) => {
+                let (queued_ns, plain) = units.front().map_or((0, true), |unit| (unit.queued_ns, unit.plain));
+                let alike =
+                    units.iter().take(most).take_while(|u| (u.queued_ns, u.plain) == (queued_ns, plain)).count();
+                rows.extend(units.drain(..alike).map(|unit| unit.row));
+                (queued_ns, plain)
+            }
+        };
+        self.drop_first_if_empty(spares);
+        let units = rows.len() - before;
+        self.units -= units;
+        Taken { units, queued_ns, plain }
+    }
+
+    /// Keeps the memory of the first arrival, if all its units were taken.
+    fn drop_first_if_empty(&mut self, spares: &mut Spares) {
+        if self.arrivals.front().is_none_or(|first| first.len() > 0) {
+            return;
         }
-        self.units -= taken;
-        Taken { units: taken, queued_ns, plain }
+        match self.arrivals.pop_front() {
+            Some(Arrival::Together { rows, .. }) => spares.keep(rows),
+            Some(Arrival::Alone(units)) => self.spare = units,
+            None => {}
+        }
     }
 
     /// Passes the units to `see`, from the last to the first. `see` gets the arrival time of each unit and two indices,
@@ -132,23 +207,32 @@ impl Queue {
     /// index of the unit in this arrival.
     pub(super) fn walk<'a>(&'a self, walk: &mut Walk, mut see: impl FnMut(&'a Row, u64, usize, usize)) {
         let arrival = |run: usize| &self.arrivals[self.arrivals.len() - 1 - run];
-        let len = |run: usize| arrival(run).rows.len();
-        walk.next_runs(self.arrivals.len(), len, |run, place| {
-            let Arrival { rows, queued_ns, .. } = arrival(run);
-            see(&rows[rows.len() - 1 - place], *queued_ns, run, place);
-        });
+        walk.next_runs(
+            self.arrivals.len(),
+            |run| arrival(run).len(),
+            |run, place| match arrival(run) {
+                Arrival::Together { rows, queued_ns, .. } => see(&rows[rows.len() - 1 - place], *queued_ns, run, place),
+                Arrival::Alone(units) => {
+                    let unit = &units[units.len() - 1 - place];
+                    see(&unit.row, unit.queued_ns, run, place);
+                }
+            },
+        );
     }
 
     /// The number of units ahead of a unit, given the two indices that `walk` has passed to `see`.
     pub(super) fn ahead_of(&self, run: usize, place: usize) -> usize {
-        let behind: usize = self.arrivals.iter().rev().take(run).map(|arrival| arrival.rows.len()).sum();
+        let behind: usize = self.arrivals.iter().rev().take(run).map(Arrival::len).sum();
         self.units - 1 - behind - place
     }
 
     /// Takes all units.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Row> {
         self.units = 0;
-        std::mem::take(&mut self.arrivals).into_iter().flat_map(|arrival| arrival.rows)
+        std::mem::take(&mut self.arrivals).into_iter().flat_map(|arrival| match arrival {
+            Arrival::Together { rows, .. } => rows,
+            Arrival::Alone(units) => units.into_iter().map(|unit| unit.row).collect(),
+        })
     }
 }
 
@@ -168,8 +252,8 @@ mod tests {
     #[test]
     fn a_batch_takes_a_whole_arrival_or_a_part_of_one_and_never_two() {
         let (mut queue, mut spares, mut batch) = (Queue::default(), Spares::default(), VecDeque::new());
-        queue.push_all(10, rows(0..4), true);
-        queue.push_all(20, rows(4..6), false);
+        queue.push_all(10, rows(0..4), true, &mut spares);
+        queue.push_all(20, rows(4..6), false, &mut spares);
         let taken = queue.take_first(&mut batch, 3, &mut spares);
         assert!(taken.units == 3 && taken.queued_ns == 10 && taken.plain);
         let taken = queue.take_first(&mut batch, 3, &mut spares);
@@ -183,10 +267,10 @@ mod tests {
     #[test]
     fn a_unit_that_is_put_back_is_the_first_again_with_its_time() {
         let (mut queue, mut spares) = (Queue::default(), Spares::default());
-        queue.push_all(10, rows(0..2), true);
+        queue.push_all(10, rows(0..2), true, &mut spares);
         let (row, at) = queue.pop_front(&mut spares).unwrap();
-        queue.push_front(at, row, &mut spares);
-        queue.push_back(30, rows(2..3).pop_front().unwrap(), &mut spares);
+        queue.push_front(at, row);
+        queue.push_back(30, rows(2..3).pop_front().unwrap());
         assert_eq!((queue.oldest_ns(), queue.len()), (Some(10), 3));
         assert_eq!(queue.drain().map(|row| row.number()).collect::<Vec<_>>(), [0, 1, 2]);
     }
@@ -194,15 +278,55 @@ mod tests {
     #[test]
     fn the_first_unit_is_the_oldest_whatever_clocks_and_lines_bring() {
         let (mut queue, mut spares) = (Queue::default(), Spares::default());
-        queue.push_all(20, rows(0..2), true);
-        queue.push_all(10, rows(2..4), true);
-        queue.push_back(15, rows(4..5).pop_front().unwrap(), &mut spares);
+        queue.push_all(20, rows(0..2), true, &mut spares);
+        queue.push_all(10, rows(2..4), true, &mut spares);
+        queue.push_back(15, rows(4..5).pop_front().unwrap());
         assert_eq!(queue.oldest_ns(), Some(20), "a late worker's units came with those ahead of them");
         for (at, number) in [(5, 5), (7, 6), (5, 7)] {
-            queue.push_front(at, rows(number..number + 1).pop_front().unwrap(), &mut spares);
+            queue.push_front(at, rows(number..number + 1).pop_front().unwrap());
         }
         let came: Vec<_> =
             std::iter::from_fn(|| queue.pop_front(&mut spares)).map(|(row, at)| (row.number(), at)).collect();
         assert_eq!(came, [(7, 5), (5, 5), (6, 7), (0, 20), (1, 20), (2, 20), (3, 20), (4, 20)]);
+    }
+
+    #[test]
+    fn units_that_arrive_alone_share_a_list_and_keep_their_times() {
+        assert_eq!(size_of::<Lone>(), 16);
+        let (mut queue, mut spares) = (Queue::default(), Spares::default());
+        for (at, number, plain) in [(10, 0, true), (10, 1, true), (10, 2, false), (30, 3, true)] {
+            queue.push_all(at, rows(number..number + 1), plain, &mut spares);
+        }
+        queue.push_all(40, rows(4..6), true, &mut spares);
+        queue.push_back(35, rows(6..7).pop_front().unwrap());
+        queue.push_front(20, rows(7..8).pop_front().unwrap());
+        assert_eq!((queue.arrivals.len(), queue.len()), (3, 8));
+
+        let mut walked = Vec::new();
+        let mut walk = Walk::step((0, 0, 0), 100);
+        queue.walk(&mut walk, |row, at, run, place| walked.push((row.number(), at, run, place)));
+        let ahead: Vec<_> =
+            walked.iter().map(|&(number, at, run, place)| (number, at, queue.ahead_of(run, place))).collect();
+        let expected = [(6, 40), (5, 40), (4, 40), (3, 30), (7, 20), (2, 10), (1, 10), (0, 10)];
+        let expected: Vec<_> = (0..8).rev().zip(expected).map(|(ahead, (number, at))| (number, at, ahead)).collect();
+        assert_eq!(ahead, expected);
+
+        let mut batches = Vec::new();
+        while !queue.is_empty() {
+            let mut batch = VecDeque::new();
+            let taken = queue.take_first(&mut batch, 8, &mut spares);
+            assert_eq!(taken.units, batch.len());
+            batches.push((numbers(&batch), taken.queued_ns, taken.plain));
+        }
+        let expected: [(&[u32], _, _); 6] = [
+            (&[0, 1], 10, true),
+            (&[2], 10, false),
+            (&[7], 20, false),
+            (&[3], 30, true),
+            (&[4, 5], 40, true),
+            (&[6], 40, false),
+        ];
+        assert!(batches.iter().map(|(rows, at, plain)| (&rows[..], *at, *plain)).eq(expected), "{batches:?}");
+        assert!(queue.oldest_ns().is_none() && queue.pop_front(&mut spares).is_none());
     }
 }

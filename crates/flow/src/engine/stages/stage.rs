@@ -282,13 +282,13 @@ impl StageState {
         self.waiting.len() + self.granted
     }
 
-    pub(super) fn push(&mut self, row: Row, spares: &mut Spares, now: u64) {
-        self.waiting.push_back(now, row, spares);
+    pub(super) fn push(&mut self, row: Row, now: u64) {
+        self.waiting.push_back(now, row);
     }
 
     #[inline]
-    pub(super) fn push_all(&mut self, rows: VecDeque<Row>, plain: bool, now: u64) {
-        self.waiting.push_all(now, rows, plain);
+    pub(super) fn push_all(&mut self, rows: VecDeque<Row>, plain: bool, spares: &mut Spares, now: u64) {
+        self.waiting.push_all(now, rows, plain, spares);
     }
 
     /// Takes the first unit of the queue, with its arrival time.
@@ -297,8 +297,8 @@ impl StageState {
     }
 
     /// Puts a unit back at the front of the queue, with its arrival time.
-    pub(crate) fn push_front(&mut self, row: Row, queued_ns: u64, spares: &mut Spares) {
-        self.waiting.push_front(queued_ns, row, spares);
+    pub(crate) fn push_front(&mut self, row: Row, queued_ns: u64) {
+        self.waiting.push_front(queued_ns, row);
     }
 
     /// The arrival time of the first unit in the queue.

@@ -114,8 +114,8 @@ impl Stages {
 
 impl Stages {
     /// Puts a unit at the end of a stage's queue.
-    pub(crate) fn enqueue(&mut self, row: Row, stage: u16, spares: &mut Spares, now: u64) {
-        self.at_mut(stage).push(row, spares, now);
+    pub(crate) fn enqueue(&mut self, row: Row, stage: u16, now: u64) {
+        self.at_mut(stage).push(row, now);
         self.mark(stage);
     }
 
@@ -125,7 +125,7 @@ impl Stages {
         if rows.is_empty() {
             spares.keep(rows);
         } else {
-            self.at_mut(stage).push_all(rows, plain, now);
+            self.at_mut(stage).push_all(rows, plain, spares, now);
             self.mark(stage);
         }
     }
