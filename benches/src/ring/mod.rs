@@ -40,6 +40,10 @@ const QUICK_EVENTS: u64 = 12_000;
 /// threads over the cores, and starting and ending 256 threads takes ten.
 const MORE_EVENTS: u64 = 4;
 const MANY_EVENTS: u64 = 8;
+/// The events of the first, short pass, from which the length of the timed pass is estimated.
+const PROBE_EVENTS: u64 = 100_000;
+/// The longest pass. Some competitors collapse with many producers, and would take minutes for a figure.
+const MAX_PASS: Duration = Duration::from_secs(4);
 
 /// The events that pass through a ring. Each producer sends the numbers from 0 up.
 #[derive(Debug, Clone, Copy)]
@@ -182,11 +186,9 @@ fn mpmc<E: Event, const CAPACITY: usize>(args: &Args, load: Load) -> Result<(), 
         ("kanal", Role::Peer, peers::kanal::<E, CAPACITY>),
         ("flume", Role::Peer, peers::flume::<E, CAPACITY>),
     ];
-    // With many senders, flume takes ten times as long as the others, which is minutes per figure, so it is left out.
-    let competitors = &competitors[..if load.producers > 4 { 4 } else { 5 }];
     let wanted = ["ArrayQueue, yielding", "crossbeam-channel", "kanal"];
     let wanted = wanted.map(|peer| Wanted { ours: "mpmc", peer, times: 1.0 });
-    table(load, competitors, &wanted, args.rounds)
+    table(load, &competitors, &wanted, args.rounds)
 }
 
 fn mpsc_from_three(args: &Args, events: u64) -> Result<(), Error> {
@@ -294,7 +296,7 @@ fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();
     for _ in 0..count {
-        speeds.push(1e3 / timed(Load::to_one(3, events), ours::mpsc::<u64, CAPACITY>)?);
+        speeds.push(1e3 / timed_whole(Load::to_one(3, events), ours::mpsc::<u64, CAPACITY>)?);
         trips.push(line::round_trip());
     }
     let verdict = |speeds: &[f64]| {
@@ -327,7 +329,7 @@ fn many_to_one(args: &Args, events: u64) -> Result<(), Error> {
     let mut rounds: Vec<Vec<(f64, f64, f64)>> = vec![Vec::new(); counts.len()];
     let measured = |producers, sent| -> Result<(f64, f64), Error> {
         let before = cpu::process_time();
-        let wall = timed(Load::to_one(producers, sent), ours::mpsc::<u64, CAPACITY>)?;
+        let wall = timed_whole(Load::to_one(producers, sent), ours::mpsc::<u64, CAPACITY>)?;
         Ok((wall, (cpu::process_time() - before).as_nanos() as f64 / (MANY_EVENTS * events) as f64))
     };
     for _ in 0..args.rounds {
@@ -384,8 +386,15 @@ fn table(load: Load, competitors: &[(&str, Role, Pass)], wanted: &[Wanted], roun
     Ok(())
 }
 
-/// Nanoseconds per event of one pass.
+/// Nanoseconds per event of one pass. A competitor that would take longer than [`MAX_PASS`] passes fewer events.
 fn timed(load: Load, pass: Pass) -> Result<f64, Error> {
+    let few = Load { per_producer: load.per_producer.min((PROBE_EVENTS / load.producers).max(1)), ..load };
+    let probed = timed_whole(few, pass)?;
+    let most = (MAX_PASS.as_nanos() as f64 / probed) as u64 / load.producers;
+    timed_whole(Load { per_producer: load.per_producer.min(most.max(few.per_producer)), ..load }, pass)
+}
+
+fn timed_whole(load: Load, pass: Pass) -> Result<f64, Error> {
     let began = Instant::now();
     let sum = pass(load);
     let nanoseconds = began.elapsed().as_nanos() as f64;
