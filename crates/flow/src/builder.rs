@@ -29,7 +29,7 @@ use crate::ticket::Sink;
 /// The default number of threads that run fibers. While code blocks one of them, the other continues.
 const DEFAULT_FIBER_THREADS: usize = 2;
 
-/// The id of the next flow of this process. Only uniqueness matters, so relaxed is enough.
+/// The id of the next flow of this process. Only uniqueness matters, so relaxed ordering is enough.
 static FLOWS: AtomicU64 = AtomicU64::new(1);
 
 /// Builds a [`Flow`] whose retired units yield `R`.
@@ -79,13 +79,13 @@ impl<R: Send + 'static> FlowBuilder<R> {
         FlowBuilder { draft, sink: Sink::new() }
     }
 
-    /// Makes the flow run in simulated time. `now` is its clock, in nanoseconds.
+    /// Makes the flow run in simulated time. `now` is the simulated clock, in nanoseconds.
     #[cfg(feature = "trace")]
     pub(crate) fn simulate(&mut self, now: Arc<AtomicU64>) {
         self.draft.simulated = Some(now);
     }
 
-    /// The cap on units in flight (default [`DEFAULT_INFLIGHT`]). The cap can be changed while the flow runs.
+    /// Sets the cap on units in flight (default [`DEFAULT_INFLIGHT`]). The cap can be changed while the flow runs.
     pub fn inflight(&mut self, units: u64) -> &mut Self {
         self.draft.inflight = units;
         self
@@ -313,7 +313,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// leaves the flow, and counts as [gathered](crate::Report::gathered). A ticket for a member yields
     /// [`Unfinished::Gathered`](crate::Unfinished::Gathered).
     ///
-    /// When the flow ends, open groups are closed stage by stage, beginning with the stage from which most other
+    /// When the flow ends, open groups are closed stage by stage, beginning with the stage from which the most other
     /// stages can be reached. So the closed groups can still join groups of later stages.
     ///
     /// The [needs](StageBuilder::need) of the stage are granted for the run in which a unit joins, and again for the

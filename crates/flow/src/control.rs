@@ -149,7 +149,7 @@ impl Control {
         self.shared.explain_line(resource, key, Self::EXPLAINED)
     }
 
-    /// The keys for which most units wait: for each keyed resource, in the order of declaration, up to `most` keys, the
+    /// The keys for which the most units wait: for each keyed resource, in the order of declaration, up to `most` keys, the
     /// busiest first.
     ///
     /// Costs O(keys), in steps of 4,096 keys under the flow's lock.

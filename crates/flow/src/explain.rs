@@ -204,7 +204,7 @@ pub struct NoUnit {
     pub next: u64,
     /// The lowest and the highest number among the units that the search saw.
     pub seen: Option<(u64, u64)>,
-    /// The maximum number of units that the search did not see: units in batches that were about to end, and children
+    /// An upper bound on the number of units that the search did not see: units in batches that were about to end, and children
     /// that runs may have been producing.
     pub unseen: u64,
 }

@@ -21,9 +21,9 @@ pub const MAX_AMOUNT: u64 = 1 << 48;
 pub(crate) enum Hold {
     /// From the grant until the unit's run in the stage ends.
     Unit,
-    /// From the grant of a batch's first unit until the batch ends, once for the whole batch (class 2).
+    /// From the grant of a batch's first unit until the batch ends, once for the whole batch.
     Batch,
-    /// From the grant until the unit leaves this stage, or its flow (class 3).
+    /// From the grant until the unit leaves this stage, or its flow.
     Until(u16),
 }
 
@@ -54,7 +54,7 @@ pub struct Need<T> {
     pub(crate) amount_with: Option<AmountFn<T>>,
     pub(crate) key: Option<KeyFn<T>>,
     pub(crate) hold: Hold,
-    /// The flow of the stage until which the need is held.
+    /// The id of the flow whose inlet was passed to [`until`](Self::until).
     until_flow: Option<u64>,
 }
 

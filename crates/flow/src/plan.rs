@@ -53,7 +53,7 @@ pub struct PlanStage {
     pub timeout: Option<Duration>,
     /// The maximum number of attempts after the first.
     pub retries: u32,
-    /// The end of a unit whose last attempt has failed.
+    /// The policy for a unit whose last attempt has failed.
     pub after_failure: AfterFailure,
     /// The needs of a unit here.
     pub needs: Vec<PlanNeed>,

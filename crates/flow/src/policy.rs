@@ -1,4 +1,4 @@
-//! Policies: batches, retries, the end of a unit whose last attempt has failed, and overload.
+//! Policies: batches, retries, units whose last attempt has failed, and overload.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl Default for Retry {
     }
 }
 
-/// The end of a unit whose last attempt has failed.
+/// The policy for a unit whose last attempt has failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AfterFailure {

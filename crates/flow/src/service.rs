@@ -287,7 +287,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     let Some(mut row) = state.drop_oldest(bytes, self.shared.now()) else {
                         break SubmitError::Full(unit);
                     };
-                    // Units admitted from the gate may concern other threads, and the listener may take long.
+                    // Admitting units from the gate may have left work for other threads, which are woken here. The mutex is
+                    // released because the listener may take long.
                     self.shared.unlock_and_wake(state);
                     has_dropped = true;
                     let message = "dropped to make room for a newer unit";
@@ -315,13 +316,14 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             waiting_since.get_or_insert_with(|| self.shared.now());
             let wake = || Wake::Thread(bell.clone());
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
-            // Units admitted from the gate may concern other threads.
+            // Admitting units from the gate may have left work for other threads, which are woken here.
             self.shared.unlock_and_wake(state);
             state = self.shared.lock();
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
-            // The check above has covered every wake-up so far. Now prepare the wake-up for the wait.
+            // A wake-up that came before the check above is answered by the check, but may have used up the registration.
+            // So register again.
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             state = self.shared.wait_for(&bell, state, pause);
         };
@@ -372,7 +374,7 @@ impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
         let unit = this.unit.as_ref().expect("a submission was polled again after it ended");
         let submitter = this.submitter;
         let shared = &submitter.shared;
-        // Making the candidate and the clone runs user code, so this comes before the lock is taken and the unit is
+        // Making the candidate and cloning the waker runs user code, so this comes before the lock is taken and the unit is
         // moved.
         let candidate = this.candidate.take().unwrap_or_else(|| submitter.candidate(unit, true, 0));
         let wake = Wake::Task(Contained::new(context.waker().clone()));

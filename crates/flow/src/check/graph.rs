@@ -26,9 +26,9 @@ pub(crate) struct Node {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) resource: u16,
-    /// The stage until which the need is held; `None` if it is held only for the run of the asking stage.
+    /// The need is released when the unit leaves this stage; if `None`, when its run in the asking stage ends.
     pub(crate) until: Option<u16>,
-    /// Whether the need is for a slot in the queue of that stage. A unit that goes to another stage releases the slot
+    /// Whether the need is for a slot in the queue of the stage `until`. A unit that goes to another stage releases the slot
     /// at once.
     pub(crate) place: bool,
 }

@@ -1,6 +1,6 @@
 //! The static checks, which prove before a flow runs that it cannot deadlock.
 //!
-//! The main check finds a **resource order**. Suppose that a unit holds one resource across stages (class 3) while a
+//! The main check finds a **resource order**. Suppose that a unit holds one resource across stages while a
 //! later stage asks for another resource. Such a unit could deadlock with a unit that acquires the two resources in
 //! the opposite order. So the checks follow every path through the stages and note each pair "holds *a*, asks for
 //! *b*". If these pairs form a cycle, the checks refuse the flow and name the cycle. Otherwise the resources have a

@@ -78,7 +78,7 @@ impl Graph {
     }
 
     /// Checks that no unit holds a need through a stage in which units wait for others. The error has the names of the
-    /// stage that asks, the resource, the stage until which it is held, and the stage in which units wait.
+    /// stage that asks, the resource, the stage after which it is released, and the stage in which units wait.
     fn check_holds_through(&self, waits: impl Fn(&Node) -> bool) -> Result<(), (String, String, String, String)> {
         let named = |stage: u16| self.stages[usize::from(stage)].name.clone();
         for (waiting, _) in (0..).zip(&self.stages).filter(|(_, node)| waits(node)) {
@@ -100,7 +100,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The stages that a unit in `from` may reach before or at `until`.
+    /// The stages that a unit may visit on its way from `from` to `until`, including both.
     fn reach_before(&self, from: u16, until: u16) -> Vec<bool> {
         let mut reached = vec![false; self.stages.len()];
         let mut open = vec![from];
@@ -231,7 +231,7 @@ mod tests {
         let graph = holding_to_the_end(1000);
         let began = std::time::Instant::now();
         assert!(graph.check().is_ok());
-        // The sets of bits take some milliseconds. A search for each pair among all others would take seconds.
+        // The check takes some milliseconds with sets of bits. A search for each pair among all others would take seconds.
         assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
     }
 

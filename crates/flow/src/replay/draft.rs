@@ -9,7 +9,7 @@ use crate::trace::model::Kind;
 use crate::trace::run::{AskedFor, Born, End, Record, UnitRun, Waiting};
 use crate::trace::sampling;
 
-/// The most numbers of one pull that are examined.
+/// The maximum number of units of one pull that are examined.
 const MAX_PULL: u64 = 1 << 20;
 
 /// See the [module](self).
@@ -23,7 +23,7 @@ pub(super) struct Draft {
     pub(super) pulls: Vec<Pull>,
     /// The units that wait at the end of a window.
     pub(super) waiting: Vec<Waiting>,
-    /// The number of units at the beginning that represent units already waiting when the replay begins.
+    /// The number of source units, the first ones, that represent units already waiting when the replay begins.
     pub(super) standing: usize,
     pub(super) account: Account,
     most_visits: usize,
@@ -183,7 +183,7 @@ impl Draft {
         }
     }
 
-    /// The needs of a visit that differ from unit to unit.
+    /// The needs of a visit, except those that are the same for every unit.
     pub(super) fn asks_of(&self, visit: &Visit) -> &[AskedFor] {
         let (from, to) = visit.asks;
         &self.asks[from as usize..to as usize]
@@ -214,7 +214,7 @@ impl Draft {
                     Some(members) => *members += 1,
                     None => of_key.push(1),
                 },
-                // A group of one unit. If the unit was a holder, its group is counted already.
+                // A group of one unit, unless the unit opened its group earlier (`Hold`): that group is counted already.
                 End::Go(_) | End::Retire if !holders.remove(&(*stage, *unit)) => of_key.push(1),
                 _ => {}
             }

@@ -23,7 +23,7 @@ const HALVINGS: u32 = 6;
 /// If the delay is at most the processor time divided by this number, the loss is 0.
 const WORTH_ONE_IN: u64 = 200;
 
-/// The most visits of each replay. The loss of a long run is computed from the beginning of the run.
+/// The maximum number of visits in each replay. The loss of a long run is computed from the beginning of the run.
 const MAX_VISITS: usize = 20_000;
 
 /// Returns the loss of the machine during the run of the script.

@@ -24,8 +24,8 @@ pub struct Replayed {
     pub steady_wall: Duration,
 }
 
-/// Plays a script on the stand-in of a model. `order` lists the indices of its roots. The first `standing` of them
-/// represent units that already wait at the beginning.
+/// Plays a script on the stand-in of a model. `order` lists the indices of the script's roots. The first `standing` of
+/// them represent units that already wait at the beginning.
 pub(super) fn play(
     model: &Model,
     factors: &[f64],
@@ -41,8 +41,8 @@ pub(super) fn play(
     flow.give_source(roots.into_iter());
     let mut pulls = ScriptedPulls { script, order: order.into_iter() };
     let max_events = 10_000 + 64 * (script.visits().len() + script.units()) as u64;
-    // While the flow stays as full as at the beginning, as many units leave as arrive. At the end, no more units
-    // arrive behind those in line, so the departures of these do not count.
+    // The flow begins with `standing` units in line, and about as many are in line when the last unit arrives. After
+    // that the line only shrinks, so the last `standing` departures do not count.
     let part = steady_part(script.units().saturating_sub(standing).max(standing));
     let marks = part.map(|nth| nth as u64);
     let simulated = simulate(&flow.shared, &meter, costs, &mut pulls, marks, max_events, viewer);

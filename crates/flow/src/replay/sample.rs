@@ -75,7 +75,7 @@ pub(super) fn read(mut input: impl BufRead + Seek, most: usize) -> Result<(Heade
     if let Some(draft) = draft {
         return Ok((header, measured, draft));
     }
-    // A multiple of the lowest recording rate, so that this is a sample of the recording's even sample.
+    // One block in `one_in` is kept. `one_in` is a multiple of the recording's N, so every block that is kept was recorded.
     let one_in = match shares.least() {
         1 => visits.div_ceil(most / 2).max(2) as u64,
         least => least * shares.even_visits().div_ceil(most as u64 / 2).max(1),
@@ -233,7 +233,7 @@ mod tests {
                 assert!((0.9..1.1).contains(&share), "{share}");
             }
         }
-        // The holder of a family's group replaces its parent, so all units are recorded here.
+        // In this flow a group replaces the parent of its members, so all units are recorded.
         let (_, all) = recorded(families(true), 2_000, 100);
         assert_eq!(Trace::read(all).unwrap().weight(), 1.0);
     }
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(Trace::read(&*live.window(live.most_bytes())).unwrap().units(), 5_000);
         recording.finish(&report).unwrap();
         let bytes = std::mem::take(&mut *kept.0.lock().unwrap());
-        // The reader still makes an even sample of it.
+        // The reader still takes an even sample of the recording.
         let trace = Trace::read(&*bytes).unwrap();
         assert_eq!(trace.weight(), 5_000.0 / trace.units() as f64);
     }

@@ -19,7 +19,7 @@ pub(crate) struct Visit {
     pub(crate) bytes: u64,
     pub(crate) delay_ns: u64,
     pub(crate) group: u64,
-    /// The needs that differ from unit to unit, as a range of [`Script::asks`].
+    /// The needs, except those that are the same for every unit, as a range of [`Script::asks`].
     pub(super) asks: (u32, u32),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Script {
     pub(super) children: Vec<UnitIndex>,
     /// The units that the source produced, in order.
     pub(super) roots: Vec<UnitIndex>,
-    /// The number of roots at the beginning that represent units already waiting.
+    /// The number of roots, at the beginning of `roots`, that represent units already waiting when the replay begins.
     pub(super) standing: usize,
     /// The pull time of each root.
     pub(super) pulls: Vec<Spent>,
@@ -67,7 +67,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Reduces the times in the proportion `some` to `all` visits.
+    /// Scales the times by `some / all`: of `all` visits, `some` are kept.
     pub(super) fn keep(&mut self, some: usize, all: usize) {
         for ns in [&mut self.cpu_ns, &mut self.wait_ns, &mut self.delayed_ns] {
             *ns = (u128::from(*ns) * some as u128 / all.max(1) as u128) as u64;
@@ -117,7 +117,7 @@ impl Script {
         (cpu_ns, wait_ns)
     }
 
-    /// Returns the needs of a visit that differ from unit to unit.
+    /// Returns the needs of a visit, except those that are the same for every unit.
     pub(crate) fn asks_of(&self, visit: &Visit) -> &[AskedFor] {
         &self.asks[visit.asks.0 as usize..visit.asks.1 as usize]
     }

@@ -30,9 +30,11 @@ pub(crate) struct Shade {
     at: u32,
     /// The index of the current stage's exit.
     exit: u32,
-    /// For a group: the number of its key, its current size, and its recorded size.
+    /// For a group: the number of its key.
     key: u64,
+    /// For a group: the number of members so far.
     members: u32,
+    /// For a group: the recorded number of members.
     most: u32,
 }
 
@@ -172,7 +174,7 @@ impl Stage {
         match visit.end {
             // The unit held a group; its later visits belong to the group.
             End::Hold => holder = Some(Shade { at: shade.at + 1, key, ..*shade }),
-            // The unit's group was full at once and continued with this visit.
+            // In the recorded run, the unit's group was closed in the visit in which the unit opened it.
             End::Go(_) | End::Retire => {
                 group.members += 1;
                 self.groups().entry(key).or_default().push_back(*shade);
@@ -238,7 +240,7 @@ impl Iterator for Children {
     }
 }
 
-/// Builds the stand-in of a model. `factors` holds the factor of each stage's time.
+/// Builds the stand-in of a model. `factors` has, for each stage, the factor by which its time changes.
 pub(crate) fn build(
     model: &Model,
     factors: &[f64],

@@ -7,8 +7,8 @@ use crate::trace::model::{Model, ModelResource, ModelSupply};
 /// The maximum factor for a stage's time.
 const MAX_FACTOR: f64 = 1e6;
 
-/// The smallest factor that a slope can give. Far from the traced settings, a straight line is wrong and could even
-/// become negative.
+/// The minimum factor by which `Change::Slope` changes a stage's time. Far from the traced settings, a straight line is
+/// wrong and could even become negative.
 const MIN_FACTOR: f64 = 0.05;
 
 /// Settings that differ from those of the traced run. The default changes nothing.

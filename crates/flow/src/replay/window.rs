@@ -15,8 +15,9 @@ use crate::trace::run::End;
 /// The most units of the source that are taken from a window; these are the newest.
 const MAX_UNITS: usize = 100_000;
 
-/// The departures between which the pace counts as steady, as shares of all departures.
+/// The pace counts as steady once this share of all departures is over.
 const FIRST: f64 = 0.1;
+/// The pace counts as steady until this share of all departures is over.
 const LAST: f64 = 0.9;
 
 /// The indices of the two departures between which the pace is measured.
@@ -24,8 +25,7 @@ pub(super) fn steady_part(departures: usize) -> [usize; 2] {
     [FIRST, LAST].map(|share| (departures as f64 * share) as usize)
 }
 
-/// The time that this many departures take, at the pace between the departures `first` and `last`, which took
-/// `took_ns`.
+/// The time that this many departures take at a steady pace: the departures from `first` to `last` took `took_ns`.
 pub(super) fn at_pace(departures: usize, [first, last]: [usize; 2], took_ns: u64) -> u64 {
     (took_ns as f64 * departures as f64 / (last.saturating_sub(first)).max(1) as f64) as u64
 }
@@ -105,7 +105,7 @@ impl Draft {
         Pace { departures: departures.len(), part, took_ns }
     }
 
-    /// Whether a unit without a known parent is a root. Such a unit may be a child whose parent ran before the
+    /// Whether a unit without a known parent came from the source. Such a unit may be a child whose parent ran before the
     /// window.
     fn is_root(&self, header: &Header, id: u64, first: u16) -> bool {
         let at = self.pulls.partition_point(|pull| pull.ended_before(id));
@@ -136,7 +136,7 @@ impl Draft {
             let at = self.pulls.partition_point(|pull| pull.ended_before(*root));
             let pull = self.pulls.get(at).filter(|pull| pull.has(*root)).map(Pull::ended_ns);
             let first = self.visits.partition_point(|(id, ..)| id < root);
-            // A unit of a slow source may reach a stage before its pull ends.
+            // A pull of a slow source may still run when its first units reach a stage.
             let first = self.visits.get(first).map_or(0, |(_, at, _)| *at);
             pull.map_or(first, |pull| pull.min(first))
         };

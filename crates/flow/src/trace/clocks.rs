@@ -30,7 +30,7 @@ pub(super) struct Clocks {
     /// Time since the last reading that counts as processor time: the runs too short for a reading of their own, and
     /// the engine's work between runs.
     unread_ns: u64,
-    /// Whether the runs are of fibers. The clocks of a thread tell nothing about a fiber, so such runs count as waits,
+    /// Whether the runs are those of fibers. The clocks of a thread tell nothing about a fiber, so such runs count as waits,
     /// except for the processor time that is charged to them.
     of_fibers: bool,
     /// The kernel's account of this thread, if the kernel keeps one.
@@ -56,7 +56,7 @@ enum Rest {
     /// The worker has not slept.
     None,
     Untimed,
-    /// The worker has slept, and read its account before the sleep.
+    /// The worker has slept, and the kernel's account was read before the sleep.
     Timed,
 }
 
@@ -93,14 +93,14 @@ impl Clocks {
         self.rests = self.rests.wrapping_add(1);
     }
 
-    /// Called when the thread begins a run at `now`. A wait for a processor since the last run does not count for this
-    /// one.
+    /// Called when the thread begins a run at `now`. A wait for a processor between the last run
+    /// and this one does not count towards this run.
     pub(super) fn begin(&mut self, now: u64) {
         self.between_ns = None;
         let between_ns = now.saturating_sub(self.ended_ns);
         match std::mem::replace(&mut self.rest, Rest::None) {
             _ if self.of_fibers => {}
-            // All of this time was the engine's work, so the clocks need not be read.
+            // All of the time between the runs was the engine's work, so the clocks need not be read.
             Rest::None if between_ns <= MAX_BETWEEN_NS => {
                 self.unread_ns += between_ns;
                 self.between_ns = Some(between_ns);
@@ -155,7 +155,8 @@ impl Clocks {
         let rest_ns = wall_ns - own_ns;
         if self.long && rest_ns > wall_ns / WAITED_ONE_IN {
             let total_ns = self.delay_ns();
-            // The last reading may have been before earlier runs.
+            // The wait since the last reading may include waits of earlier runs, so it is limited to
+            // this run's time without the processor.
             delayed_ns += total_ns.saturating_sub(std::mem::replace(&mut self.delayed_ns, total_ns)).min(rest_ns);
         }
         Some((own_ns + charged_ns, delayed_ns))

@@ -98,9 +98,11 @@ pub(crate) struct Measured {
     pub(crate) bottleneck: String,
     #[serde(flatten)]
     pub(crate) times: MeanTimes,
-    /// The settings at the end.
+    /// The number of shared workers at the end.
     pub(crate) workers: u64,
+    /// The cap on units in flight at the end.
     pub(crate) inflight: u64,
+    /// The capacities of the resources at the end.
     pub(crate) capacities: Vec<u64>,
 }
 

@@ -110,7 +110,8 @@ impl LiveTrace {
     /// Keeps only the units that are admitted from now on.
     fn keep(&self) {
         self.tape.take_all();
-        // This runs under the flow's mutex, so workers take units with higher numbers only afterwards.
+        // The number is read under the flow's mutex. So workers get a unit with this number or a higher one only later, and
+        // then see the effect of `take_all`.
         let next_id = self.shared.lock().next_id();
         self.tape.keep_from(next_id, self.shared.now());
     }

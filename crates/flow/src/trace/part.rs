@@ -13,8 +13,9 @@ pub(super) struct Part {
     all: Ranges,
     /// Whether all units are recorded.
     is_whole: bool,
-    /// If not all units are recorded: the indices of the recorded units, in ascending order, and their numbers.
+    /// If not all units are recorded: the indices of the recorded units, in ascending order.
     places: Vec<usize>,
+    /// If not all units are recorded: the numbers of the recorded units.
     ids: Ranges,
 }
 
@@ -27,8 +28,8 @@ pub(super) enum Places<'a> {
 }
 
 impl Part {
-    /// Sets the units of a batch, and chooses which to record. Of a flow's run, the first `whole` units are all
-    /// recorded, and a sample of the later units. If `whole` is 0, all units are recorded.
+    /// Sets the units of a batch, and chooses which to record. The first `whole` units of a run are all
+    /// recorded; of the later units, only a sample is. If `whole` is 0, all units are recorded.
     pub(super) fn choose(&mut self, ran: &Ran<'_>, whole: u64) {
         let id_of = |row: &Row| ran.site.stamps().id(row);
         self.all.refill(ran.rows.iter().map(id_of));

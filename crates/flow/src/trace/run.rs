@@ -54,7 +54,7 @@ pub(crate) enum End {
     },
     /// The unit was cancelled to keep the byte budget.
     AwaitMemory,
-    /// The unit has more children.
+    /// The unit has more children to produce.
     Unfold,
     /// The unit has produced its last child.
     Unfolded,
@@ -196,7 +196,7 @@ pub(crate) enum Record {
 pub(crate) struct Waiting {
     pub(crate) id: u64,
     pub(crate) stage: u16,
-    /// Those needs of the unit in this stage that differ from unit to unit.
+    /// The needs of the unit in this stage, except those that are the same for every unit.
     pub(crate) asks: Vec<AskedFor>,
 }
 
@@ -431,7 +431,7 @@ pub(crate) fn read(numbers: &mut Numbers<'_>, context: &mut Context) -> Option<R
     }
 }
 
-/// Reads those needs of a unit that differ from unit to unit.
+/// Reads the needs of a unit, except those that are the same for every unit.
 fn read_asks(numbers: &mut Numbers<'_>) -> Option<Vec<AskedFor>> {
     let mut asks = Vec::new();
     for _ in 0..numbers.next_most(MAX_ASKS)? {

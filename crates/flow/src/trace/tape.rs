@@ -316,7 +316,7 @@ struct WorkerTrack {
     part: Part,
     /// Whether the tape was on when the turn began.
     records: bool,
-    /// The tape's `whole` at that time.
+    /// The tape's `whole` when the turn began.
     whole: u64,
 }
 

@@ -48,8 +48,7 @@ impl Stated {
         if let Some(method) = self.method {
             setup = setup.method(method);
         }
-        // A new driver checks the set-up. The cost is small, because the next driver finds the tests of this one in a
-        // cache.
+        // Creating a driver checks the set-up. The cost is small, because what this driver computes is cached for the next one.
         Driver::new(&setup).map_err(EvidenceError::Question)?;
         Ok(setup)
     }

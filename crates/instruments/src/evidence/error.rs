@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use millstream_command::screen::shown;
 use millstream_command::writable::NotWritable;
 
-/// The claim holds, or the first is smaller.
+/// The claim holds, or the first of the compared commands or files is smaller.
 pub(crate) const HOLDS: u8 = 0;
 /// The claim fails to hold.
 pub(crate) const FAILS: u8 = 1;
@@ -54,7 +54,7 @@ pub enum EvidenceError {
         place: String,
         /// The line, from 1.
         line: u64,
-        /// The expected and the found text.
+        /// The problem: the text that was expected, and the text that was found.
         problem: String,
     },
     /// The data as a whole cannot be used.
@@ -62,7 +62,7 @@ pub enum EvidenceError {
     Data {
         /// The file.
         place: String,
-        /// The expected and the found text.
+        /// The problem: the text that was expected, and the text that was found.
         problem: String,
     },
     /// The values are outside the range that the calculation allows.

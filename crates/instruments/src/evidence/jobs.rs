@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn runs_started_before_the_time_runs_out_count() {
         let folder = tempfile::tempdir().unwrap();
-        // The number of jobs that were started before the time ran out.
+        // Returns the number of runs that were started before the time ran out.
         let started = |jobs: usize, time_ms: u64, run_s: &str| {
             let file = folder.path().join(format!("starts-{jobs}-{time_ms}"));
             let program = shell(&format!("echo >>{}; sleep {run_s}", file.display()));
@@ -332,7 +332,7 @@ mod tests {
             seen
         };
         for jobs in [1, 2] {
-            // A busy machine may take long to start them.
+            // A busy machine may take long to start the runs, so later attempts allow more time.
             let all = [(50, "0.3"), (1000, "1.5"), (10_000, "12")]
                 .iter()
                 .any(|(time, run)| started(jobs, *time, run) == jobs);

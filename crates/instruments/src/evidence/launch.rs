@@ -1,7 +1,7 @@
 //! Starting one program again and again, after preparing once everything that is the same each time.
 //!
 //! The measured time of a run should be that of its program, so as little as possible happens around the program: the
-//! environment is copied once, no file is opened, and the child sets its signals with half of the usual calls. The
+//! environment is copied once, no file is opened, and the child resets its signals with half of the usual system calls. The
 //! child is started by `posix_spawn`, which does not copy this process.
 
 use std::ffi::{CString, OsStr, OsString};

@@ -55,7 +55,7 @@ fn try_plan(args: &SloPlanArgs) -> Result<String, EvidenceError> {
     Ok(out)
 }
 
-/// Rates on either side of the thresholds, at the thresholds, and between two thresholds.
+/// Returns the rates to assume: on either side of the thresholds, at the thresholds, and between two thresholds.
 fn supposed(thresholds: &[f64]) -> Vec<f64> {
     let (low, high) = (thresholds[0], thresholds[thresholds.len() - 1]);
     let mut rates: Vec<f64> = thresholds.to_vec();

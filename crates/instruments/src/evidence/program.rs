@@ -114,7 +114,7 @@ impl Program {
 }
 
 impl<'a> Runner<'a> {
-    /// Returns the program that it runs.
+    /// Returns the program that this runner runs.
     pub(super) fn program(&self) -> &'a Program {
         self.program
     }

@@ -22,7 +22,7 @@ pub(super) struct Output {
     lines: RefCell<Vec<u8>>,
     on_terminal: bool,
     ending: Ending,
-    /// The error of a write before a wait.
+    /// The error of the write before a wait, if that write failed.
     failed: Cell<Option<io::Error>>,
 }
 
@@ -75,7 +75,7 @@ impl Output {
         Ok(())
     }
 
-    /// Returns the error of a write before a wait, which has ended the wait.
+    /// Returns the error of the write before a wait. After such an error, the program does not wait.
     pub(super) fn failed(&self) -> Option<io::Error> {
         self.failed.take()
     }

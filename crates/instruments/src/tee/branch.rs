@@ -16,8 +16,9 @@ pub(super) struct Branch {
     child: Child,
     /// The pipe into the command; `None` once the command has the whole input, or has stopped reading.
     pipe: Option<ChildStdin>,
-    /// The piece of the log that the command reads, and the number of bytes read from that piece.
+    /// The number of the piece of the log that the command reads.
     piece: u64,
+    /// The number of bytes that the command has taken from this piece.
     taken: usize,
     scratch: Vec<u8>,
     held: Option<u64>,

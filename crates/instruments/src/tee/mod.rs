@@ -101,8 +101,8 @@ impl Tee {
         }
     }
 
-    /// Waits until the input can be read, a command takes something, or patience may have run out; returns whether the
-    /// input can be read.
+    /// Waits until the input can be read, a command takes something, or the patience with a command may have run out.
+    /// Returns whether the input can be read.
     fn wait(&self, wants_input: bool) -> Result<bool, String> {
         let stdin = rustix::stdio::stdin();
         let mut fds = Vec::with_capacity(self.branches.len() + 1);
@@ -124,8 +124,8 @@ impl Tee {
     fn stuck(&self) -> Option<usize> {
         let last =
             |branch: &Branch| branch.needs() == Some(self.log.first()) && branch.moved.elapsed() >= self.patience;
-        // Before the end of the input, only the last command holds up the others. After the end, each command may be
-        // stuck.
+        // Before the end of the input, only the command that is furthest behind holds up the others. After the end,
+        // any command may be stuck.
         self.branches.iter().position(|branch| if self.ended { self.is_idle(branch) } else { last(branch) })
     }
 

@@ -1,8 +1,9 @@
 //! Commands, run in rounds.
 //!
 //! Each round runs the first command and every command that is not decided, in a random order, so any drift of the
-//! machine affects all commands alike. A command that is exactly as fast as the first one would win half of their
-//! pairs, whatever effect the order has. The evidence is weighed against that hypothesis, pair by pair, so the test
+//! machine affects all commands alike. The runs of the first command and of another command
+//! in one round form a pair. A command that is exactly as fast as the first one would win half of these pairs, whatever
+//! effect the order has. The evidence is weighed against that hypothesis, pair by pair, so the test
 //! may end after any pair.
 
 use std::ffi::{OsStr, OsString};
@@ -28,7 +29,7 @@ use crate::evidence::number::short;
 use crate::evidence::program::{Program, Runner};
 use crate::evidence::{report, supervised};
 
-/// The maximum number of rounds unless `--limit` says otherwise: without one, two equally fast commands would run
+/// The maximum number of rounds unless `--limit` says otherwise: without a maximum, two equally fast commands would run
 /// forever.
 const MAX_ROUNDS: u64 = 100_000;
 

@@ -69,7 +69,7 @@ pub(super) struct Answer<'a> {
     pub(super) others: Vec<Against>,
     /// The compared things: `pairs of runs`, …
     pub(super) of: &'static str,
-    /// The condition of the promise.
+    /// The condition on which the error probability holds, as the end of a sentence; empty if there is none.
     pub(super) condition: &'static str,
     /// The reason why the comparison was not decided.
     pub(super) reason: &'static str,

@@ -6,8 +6,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Took {
     pub(super) wall: Duration,
-    /// Processor time, of the command and of the children that it has waited for.
+    /// User time of the command and of the children that it has waited for.
     pub(super) user: Duration,
+    /// System time of the same processes.
     pub(super) system: Duration,
     /// The exit status; `None` for a run that a signal ended.
     pub(super) status: Option<i32>,
@@ -31,8 +32,9 @@ pub(super) struct Summary {
     pub(super) median: f64,
     pub(super) min: f64,
     pub(super) max: f64,
-    /// Means.
+    /// The mean user time.
     pub(super) user: f64,
+    /// The mean system time.
     pub(super) system: f64,
     /// Runs that took far longer or shorter than the others.
     pub(super) outliers: usize,

@@ -17,7 +17,7 @@ use super::text;
 
 const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 272.0;
-/// The plot's sides.
+/// The plot lies between `LEFT` and `RIGHT`, and between `TOP` and `FLOOR`.
 const LEFT: f64 = 32.0;
 const RIGHT: f64 = WIDTH - 32.0;
 const TOP: f64 = 98.0;
@@ -133,14 +133,14 @@ fn shape(answer: &Answer, axis: &Axis) -> String {
 /// Draws the Beta density of outcomes.
 fn beta_shape(successes: u64, trials: u64, axis: &Axis) -> String {
     let (s, f) = (successes as f64, (trials - successes) as f64);
-    // 0 × ln 0 is nothing, here as everywhere in probability.
+    // 0 × ln 0 counts as 0, as is usual in probability.
     let term = |count: f64, p: f64| if count == 0.0 { 0.0 } else { count * p.ln() };
     let log_density = |p: f64| term(s, p) + term(f, 1.0 - p);
     let top = log_density(s / (s + f));
     curve(axis, |p| log_density(p) - top)
 }
 
-/// Draws a curve, given its logarithm, which is at most zero.
+/// Draws a curve, given the logarithm of its height, which is at most zero.
 fn curve(axis: &Axis, log_height: impl Fn(f64) -> f64) -> String {
     const POINTS: u32 = 320;
     let mut path = format!("M{LEFT:.1} {FLOOR}");
