@@ -158,7 +158,7 @@ struct Flow<'a> {
 struct Passing {
     takes: Vec<usize>,
     gives_back: Vec<usize>,
-    /// The slots in the queues of the next stages. A unit that goes to another stage releases them.
+    /// The slots in the queues of the next stages. A unit keeps only a slot of the stage to which it goes.
     places: Vec<usize>,
 }
 

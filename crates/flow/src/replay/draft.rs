@@ -23,7 +23,7 @@ pub(super) struct Draft {
     pub(super) pulls: Vec<Pull>,
     /// The units that wait at the end of a window.
     pub(super) waiting: Vec<Waiting>,
-    /// The number of source units, the first ones, that represent units already waiting when the replay begins.
+    /// The number of units at the start of the order that stand for units already waiting when the replay begins.
     pub(super) standing: usize,
     pub(super) account: Account,
     most_visits: usize,
@@ -105,7 +105,7 @@ impl Draft {
         self.is_sample
     }
 
-    /// Adds the units of a record for which `keeps` is true.
+    /// Adds those units of a record for which `keeps` is true.
     pub(super) fn take(
         &mut self,
         header: &Header,

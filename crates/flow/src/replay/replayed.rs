@@ -204,7 +204,7 @@ impl Trace {
 
     /// The number of units that waited in lines at the end of the window of a [live trace](crate::LiveTrace). A waiting
     /// unit counts only if the window has a similar unit that has left. A replay begins with all of these units or, if
-    /// there are many, with an even part of them.
+    /// there are many, with an even sample of them.
     pub fn waiting(&self) -> u64 {
         let one_in = self.header.window.map_or(0, |window| window.waiting_one_in);
         (self.script.standing() as u64).saturating_mul(one_in)

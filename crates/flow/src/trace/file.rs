@@ -14,8 +14,9 @@ pub(super) const CHUNK: u8 = b'C';
 /// The tag of the summary, which ends a trace.
 pub(super) const SUMMARY: u8 = b'S';
 
-/// The maximum length of the first line and of a frame.
+/// The maximum length of the first line.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
+/// The maximum length of a frame.
 const MAX_FRAME_BYTES: u64 = 64 << 20;
 
 /// The version of the format.

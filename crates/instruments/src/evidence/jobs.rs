@@ -29,7 +29,7 @@ use super::program::{Program, Run};
 /// The maximum number of runs, for each job, that may be started after the oldest run still under way.
 const AHEAD: u64 = 16;
 
-/// The interval of progress checks while no run ends.
+/// While no run ends, progress is shown and interrupts are checked at this interval.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The reason why there were no more runs.

@@ -98,7 +98,7 @@ impl Fields {
         Self { reader, interrupts, place, column, line: 0, text: Vec::new(), field: Vec::new(), pick }
     }
 
-    /// Returns the interrupts. Each of them ends the file early, once the process listens for them.
+    /// Returns the interrupts. Once the process listens for interrupts, each of them ends the reading early.
     pub(super) fn interrupts(&self) -> &Interrupts {
         &self.interrupts
     }

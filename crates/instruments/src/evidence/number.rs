@@ -114,7 +114,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// Returns the lower end of an interval for people: [`short`], and not above the number.
+/// Returns the lower end of an interval for people: rounded like [`short`], but never up.
 pub(crate) fn short_low(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {
@@ -123,7 +123,7 @@ pub(crate) fn short_low(value: f64) -> String {
     }
 }
 
-/// Returns the upper end of an interval for people: [`short`], and not below the number.
+/// Returns the upper end of an interval for people: rounded like [`short`], but never down.
 pub(crate) fn short_high(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {

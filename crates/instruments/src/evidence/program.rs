@@ -55,8 +55,9 @@ pub(super) struct Run {
 pub(super) struct Runner<'a> {
     program: &'a Program,
     launcher: Launcher,
-    /// Both ends of the pipe of standard error.
+    /// The reading end of the pipe of standard error.
     complaints: OwnedFd,
+    /// The writing end of the same pipe.
     errors: OwnedFd,
 }
 

@@ -129,7 +129,7 @@ fn check(args: &CheckArgs) -> Result<u8, Error> {
     Ok(UNSOUND)
 }
 
-/// Inspects the slab several times, and returns the problems that each inspection finds. While other processes work, a single
+/// Inspects the slab several times, and returns the problems that every inspection finds. While other processes work, a single
 /// inspection may find objects that they are moving.
 fn lasting(file: &Path) -> Result<Report, Error> {
     const LOOKS: u32 = 5;

@@ -1,4 +1,4 @@
-//! The part of the input that some command has not read yet.
+//! The part of the input that at least one command has not read yet.
 
 use std::collections::VecDeque;
 use std::fs::File;
