@@ -92,11 +92,11 @@ pub enum Statistic {
 /// The tail of a permutation test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Extreme {
-    /// A difference at least as large.
+    /// A difference at least as large as the observed one.
     Greater,
-    /// A difference at most as large.
+    /// A difference at most as large as the observed one.
     Less,
-    /// A difference of at least that size, in either direction; `two-sided` is the same.
+    /// A difference of at least the observed size, in either direction; `two-sided` is the same.
     #[value(alias = "two-sided")]
     Both,
 }
