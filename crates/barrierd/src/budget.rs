@@ -1,9 +1,10 @@
 //! The budget: the processor time that the daemon may use, which is a share of one processor, and each user's part of this time.
 //!
-//! Every user with a connection has an account. As time passes, the share earns processor time, which is divided equally among
-//! the accounts that are not full. In each iteration of its loop, the daemon uses processor time. This time is charged to the
-//! users that it has served, in proportion to the work. The daemon does not serve an account in debt until the account has earned
-//! enough. In any interval, the daemon therefore uses at most its share and earlier savings, whatever clients do.
+//! Every user with a connection has an account. As time passes, the daemon earns its share of that time as processor time, which
+//! is divided equally among the accounts that are not full. In each iteration of its loop, the daemon uses processor time. This
+//! time is charged to the users that it has served, in proportion to the work. The daemon does not serve a user whose account is
+//! in debt until the account has earned enough. In any interval, the daemon therefore uses at most its share and earlier savings,
+//! whatever clients do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use std::time::Duration;
 const MAX_SAVED_NS: f64 = 5e6;
 /// The maximum savings of the newcomers' account. It is enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
-/// The maximum debt of a user with which a connection that was not served lately is still served. If one connection sends
-/// requests without end, the user's other connections are thus served as well.
+/// A connection that was not served lately is still served if its user's debt is at most this. If one connection sends requests
+/// without end, the user's other connections are thus served as well.
 const MAX_OVERDRAFT_NS: f64 = 0.5e6;
 
 /// The owner of an account.

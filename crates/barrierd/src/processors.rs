@@ -7,7 +7,7 @@ use std::{fs, io, mem};
 
 const FOLDER: &str = "/sys/devices/system/cpu";
 
-/// Returns the number of processors that this machine can have: one more than the largest number of a processor.
+/// Returns the number of processors that this machine can have: one more than the largest processor number.
 pub(crate) fn possible() -> io::Result<usize> {
     let list = fs::read_to_string(format!("{FOLDER}/possible"))?;
     let last = parse(&list).last().copied();
@@ -101,8 +101,9 @@ fn follow(thread: libc::pid_t, policy: libc::c_int) {
 
 /// Returns a processor on which this thread has just passed a full barrier. The thread ran there before and after the barrier.
 ///
-/// The switch from the previous thread to this thread comes before that barrier, and the switch to the next thread after it. If
-/// this thread migrates in between, the processor that the second call returns has switched to this thread meanwhile.
+/// The switch from the previous thread to this thread comes before that barrier, and the switch to the next thread after it. This
+/// also holds if this thread migrates between the two readings of its processor and comes back before the second: the processor
+/// has then switched to this thread meanwhile.
 pub(crate) fn here() -> Option<usize> {
     // SAFETY: sched_getcpu has no preconditions.
     let current = || usize::try_from(unsafe { libc::sched_getcpu() }).ok();

@@ -82,8 +82,8 @@ impl Waiting {
         virtual_times.iter().enumerate().map(wanted).collect()
     }
 
-    /// Returns whether all requests wait for the same processors. If so, one ring when all of these have passed wakes no client
-    /// too late.
+    /// Returns whether all requests wait for the same processors. If so, the bell need ring only once, when all of these
+    /// processors have passed: no client is then woken too late.
     pub(crate) fn agree(&self) -> bool {
         self.waiters.windows(2).all(|pair| pair[0].request.cpus == pair[1].request.cpus)
     }

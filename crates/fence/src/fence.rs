@@ -103,8 +103,8 @@ impl Fence {
     ///
     /// Lock-free for [`FAST`](Fence::FAST) and [`CHEAP`](Fence::CHEAP); a quiet ticket briefly locks a mutex of this crate. A
     /// ticket costs a full fence and a load, and a quiet ticket also wakes the thread that serves quiet tickets. A cheap ticket
-    /// costs two full fences and two loads. It also costs a message to the daemon (1 µs) if virtual time has advanced since the
-    /// last message; it advances about every 5 µs.
+    /// costs two full fences and two loads. It also costs a message to the daemon (1 µs) if the daemon's [virtual
+    /// time](crate::barrierd::layout) has advanced since the last message, as it does about every 5 µs.
     #[must_use]
     pub fn ticket(self) -> Ticket {
         Ticket::new(self)

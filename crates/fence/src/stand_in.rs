@@ -1,5 +1,5 @@
-//! Fences that replace one that no longer works, because the process has entered a sandbox in which the kernel refuses it, or
-//! because its daemon has ended.
+//! Stand-ins: fences that replace a fence that no longer works, because the process has entered a sandbox in which the kernel
+//! refuses that fence, or because the daemon has ended.
 
 use crate::backend::Backend;
 use crate::{global, membarrier, mprotect};
@@ -15,7 +15,7 @@ pub(crate) fn first() -> Option<&'static Backend> {
 /// Passes the back-end's fence. If the kernel refuses it, passes a stand-in's fence.
 ///
 /// # Errors
-/// If all fences are refused, returns the reason why the back-end's own fence was. No fence was passed then.
+/// If all fences are refused, returns the reason for which the back-end's own fence was refused. No fence was passed then.
 pub(crate) fn pass(backend: &Backend) -> Result<(), String> {
     (backend.heavy)().or_else(|refused| {
         let mut others = STAND_INS.into_iter().filter(|other| other.name != backend.name);

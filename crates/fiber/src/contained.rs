@@ -12,7 +12,7 @@ pub(crate) fn discard<T>(value: T) {
 }
 
 /// Drops values one after another. If a destructor panics, the other destructors still run. The first panic resumes at the end,
-/// unless the thread is panicking already. The panic hook has reported them all.
+/// unless the thread is panicking already. The panic hook has reported every panic by then.
 pub(crate) fn drop_all<T>(values: impl IntoIterator<Item = T>) {
     let mut first = None;
     for value in values {

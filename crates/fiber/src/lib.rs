@@ -71,9 +71,9 @@
 //! Cancellation does not interrupt the wait at the end of a scope or for a blocking call, because other code still uses data
 //! borrowed from the fiber. It also does not interrupt a wait in a destructor that runs because the fiber ends or unwinds,
 //! because a second panic would abort the process. While such a destructor waits during unwinding, [`std::thread::panicking`] is
-//! `true` for all fibers of its worker. Until the flag is clear, a cancelled fiber of that worker does not unwind; it checks the
-//! flag every millisecond. During unwinding, a destructor should therefore not wait until another fiber of its worker has been
-//! cancelled.
+//! `true` for all fibers of its worker. As long as it is `true`, a cancelled fiber of that worker does not unwind; it checks
+//! again every millisecond. A destructor that runs during unwinding should therefore not wait for the end of a cancelled fiber of
+//! its worker.
 //!
 //! A program compiled with `panic = "abort"` never unwinds. There, a cancelled fiber must poll [`is_cancelled`] and return.
 //! Dropping a [`Runtime`] waits until all fibers have done so, which may be never.
@@ -109,8 +109,9 @@
 //! One test switches fibers on a thread that may make no system call.
 //!
 //! # Source of the idea
-//! The idea comes from Joe Damato's articles on threads in Ruby 1.8. They make green threads several times faster: they switch
-//! stacks instead of copying them, use guard pages, and avoid `sigprocmask`. In this crate, `corosensei` provides the switch.
+//! The idea comes from Joe Damato's articles on threads in Ruby 1.8. The articles make green threads several times faster by
+//! switching stacks instead of copying them, by using guard pages, and by avoiding `sigprocmask`. In this crate, `corosensei`
+//! provides the switch.
 
 mod backtrace;
 mod blocking;

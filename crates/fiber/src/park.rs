@@ -68,7 +68,7 @@ pub fn sleep(duration: Duration) {
     }
 }
 
-/// Returns the deadline that is `timeout` from now. `None` means no deadline: the clock cannot represent it.
+/// Returns the deadline that is `timeout` from now. If the clock cannot represent it, returns `None`, which means no deadline.
 pub(crate) fn deadline_after(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }

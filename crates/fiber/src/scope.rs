@@ -222,9 +222,9 @@ impl ScopeState {
 
     #[track_caller]
     fn wait_for_all(&self) {
-        // A cancellation does not reach the scopes of a destructor that runs because the fiber ends or unwinds. Whether the fiber
-        // itself unwinds may become known only later, because the thread's flag may be another fiber's. The flag is therefore
-        // checked after each wait.
+        // A cancellation does not reach the scopes of a destructor that runs because the fiber ends or unwinds.
+        // `std::thread::panicking` may be `true` because another fiber of the worker unwinds, so whether this fiber unwinds may
+        // become known only later. It is therefore called after each wait.
         let is_ending = Mask::is_set();
         let _mask = Mask::new();
         let mut has_cancelled = is_ending;

@@ -13,9 +13,9 @@
 //! fastest message takes: less than 100 ns within a package.
 //!
 //! A message is fast only if both threads run at the same time, which on a busy machine happens only now and then. More rounds
-//! are therefore made as long as the bounds are coarse. A thread that has waited for long therefore sleeps instead of yielding:
-//! when a thread wakes up, it soon gets a processor. If both threads yielded, each might get its processor just when the other
-//! has lost its own.
+//! are therefore made as long as the bounds are coarse. A thread that has waited for a long time sleeps instead of yielding,
+//! because a thread that wakes up soon gets a processor. If both threads yielded, each might get its processor just when the
+//! other has lost its own.
 //!
 //! Making more rounds is sound. The proof of a round depends neither on when it is made nor on how long it takes, and all rounds
 //! bound the same number, because the clocks run at one rate. All bounds are therefore valid together, whether they come from one
@@ -36,7 +36,7 @@ use crate::stamp::Source;
 const ROUNDS: u64 = 500;
 /// The minimum number of rounds with each processor, however long they take.
 const MIN_ROUNDS: u64 = 16;
-/// The total time of a processor's rounds from which they take too long.
+/// The rounds with a processor take too long if their total time reaches this.
 const LONG: Duration = Duration::from_millis(5);
 /// The maximum total time if the rounds have proved only coarse bounds: on a busy machine all of them may have been preempted.
 const MAX_TIME: Duration = Duration::from_millis(300);

@@ -18,7 +18,8 @@ pub(crate) enum Bell {
     ForEach = 2,
 }
 
-/// The number of words in an entry of the map. It has the same size as an entry of the times, so that both have the same offset.
+/// The number of words in an entry of the map. An entry is as large as an entry of the times, so that a processor's entries have
+/// the same offset in both tables.
 pub(super) const ENTRY_WORDS: usize = 8;
 
 /// The map. The first entry has the bell. Each processor then has an entry with its *wanted* time: the virtual time that it must

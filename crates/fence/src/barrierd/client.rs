@@ -267,8 +267,8 @@ impl Client {
         // The daemon may have stopped reading requests just before this one was sent.
         let most = if self.does_without() { LOOK_MEANWHILE } else { LOOK };
         if self.sleep(since, left().min(most))? == Slept::TimedOut && most == LOOK && !left().is_zero() {
-            // The request may be missing: the socket may have been full, or another thread may have requested a later moment in
-            // `asked` without sending it yet.
+            // The request may be missing: the socket may have been full, or another thread may have stored a later moment in
+            // `asked` and not sent its request yet.
             self.send(since);
         }
         Ok(())

@@ -23,7 +23,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"barrierd");
 pub const VERSION: u32 = 2;
 /// The interval, in nanoseconds, at which virtual time advances. When it is over, the next processor that passes advances virtual
 /// time. The interval is shorter than the time in which a thread can read the counter and wake another thread. It is long enough
-/// for processors of any number to share the counter's cache line.
+/// for any number of processors to share the counter's cache line.
 pub const ADVANCE_NS: u64 = 5_000;
 /// The largest number of possible processors.
 pub const MAX_CPUS: usize = 8192;

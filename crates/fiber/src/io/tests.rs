@@ -66,7 +66,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
     first_cause(client.map(drop), server).map(|()| is_whole)
 }
 
-/// Returns the injected failure, if one side has failed by it and the other side has seen its peer vanish.
+/// Returns the injected failure, if one side has failed with it and the other side has seen its peer vanish.
 fn first_cause(one: io::Result<()>, other: io::Result<()>) -> io::Result<()> {
     match (one, other) {
         (Err(error), Err(planned)) if is_planned(&planned) => {

@@ -378,7 +378,7 @@ fn a_sole_unstarted_fiber_starts_once_and_whole() {
     });
 }
 
-/// Spawns a fiber while the owner of the runtime announces the end. `ask` is the check with which the spawner asks for the end.
+/// Spawns a fiber while the owner of the runtime announces the end. `ask` is the spawner's check whether the end has begun.
 fn spawn_at_the_end(ask: impl Fn(&End, &Pool, &Core) + Sync + Send + 'static) {
     explore(3, move || {
         let (pool, end) = (Arc::new(Pool::new(&[])), Arc::new(End::new()));

@@ -41,8 +41,8 @@ impl Source {
         }
     }
 
-    /// Returns a stamp that is no earlier than the moment when all cores see this thread's earlier stores and its earlier loads
-    /// are complete, and no later than the next memory access.
+    /// Returns a stamp that is no later than the next memory access. It is no earlier than the moment when this thread's earlier
+    /// loads are complete and all cores see its earlier stores.
     #[inline]
     pub(crate) fn between(self) -> u64 {
         match self {

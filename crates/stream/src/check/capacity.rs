@@ -138,7 +138,7 @@ impl Block {
     fn run(&self, caps: &[u64]) -> Result<Run, NoCapacity> {
         let mut tokens = Tokens::new(Arc::clone(&self.view), caps.to_vec());
         let mut firings = 0;
-        // For each target, the number of firings beyond its share so far, which other targets needed.
+        // For each target, the number of its firings beyond its share so far. They were made because other targets needed them.
         let mut ahead = vec![0_u64; self.targets.len()];
         let mut saved = Saved::of(&tokens, &ahead);
         // Brent's algorithm finds the period: a state is saved after a number of rounds that doubles each time, and each later

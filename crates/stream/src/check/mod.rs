@@ -31,9 +31,9 @@
 //! behind it. The least capacity of each of these two queues is 1, but one of them must have 2. No choice of bounds for such a
 //! net is least for every edge. The bounds are then those with the smallest sum in bytes.
 //!
-//! To find them, the search uses that a deadlock is a cycle of waits, which recurs as long as none of its full edges gets more
-//! room. It begins with the least capacities, enlarges one full edge of the deadlock at a time, and always continues from the
-//! smallest sum. In the worst case this takes exponential time, since the problem is NP-complete (Murthy, 1996). After 2^18
+//! The search for them uses the fact that a deadlock is a cycle of waits, which recurs as long as none of its full edges gets
+//! more room. It begins with the least capacities, enlarges one full edge of the deadlock at a time, and always continues from
+//! the smallest sum. In the worst case this takes exponential time, since the problem is NP-complete (Murthy, 1996). After 2^18
 //! firings, the search is given up for this block. Its bounds are then minimal in a weaker sense: no single bound can be reduced
 //! while the others stay.
 //!
@@ -46,13 +46,14 @@
 //! in which any two lines lie on a common cycle. An edge on no cycle needs a capacity of 1, and every other block is sized on its
 //! own:
 //!
-//! *If each block on its own runs forever while everything outside it always has values and room, then the net runs
-//! forever.* The proof is by contradiction. Suppose that no actor of the net can fire. In each block there is an actor that could
-//! fire if only this block existed; let the block pick one such actor. The blocks and the actors that they share form a forest,
-//! because blocks around a cycle would be a single block. Let `k` be the number of blocks that contain an actor. In a forest, the
-//! sum of `k - 1` over all actors is less than the number of blocks. If every actor lacked the pick of at least one of its
-//! blocks, there would be at most that sum of picks, fewer than one for each block. Hence all blocks of some actor have picked
-//! it, so it can fire. A data decision demands room as if the value passed, so the argument is valid for all data.
+//! *If each block on its own runs forever while everything outside it always has values and room, then the net runs forever.* The
+//! proof is by contradiction. Suppose that no actor of the net can fire. In each block there is an actor that could fire if only
+//! this block existed; let the block pick one such actor. The blocks and the actors that they share form a forest, because blocks
+//! around a cycle would be a single block. Let `k` be the number of blocks that contain an actor. In a forest, the sum of `k - 1`
+//! over all actors is less than the number of blocks. If every actor lacked the pick of at least one of its blocks, an actor in
+//! `k` blocks would have at most `k - 1` picks, so there would be fewer picks than blocks. But each block picks an actor. Hence
+//! all blocks of some actor have picked it, so it can fire. A data decision demands room as if the value passed, so the argument
+//! is valid for all data.
 //!
 //! If the data decide about some lines of a block but not about all, the numbers of values in its streams are unrelated. Such a
 //! block is refused, because values pile up on one path while the data let nothing pass on the other. Two paths that come from

@@ -148,8 +148,8 @@ impl Tokens {
         Fire { takes: self.view.actors[actor].kind.takes(self.phases[actor]), gives: true }
     }
 
-    /// After a firing without room, removes its value from the queues that are now overfull. Returns one of these queues,
-    /// preferably `first`; `None` if no queue is overfull.
+    /// If an actor has fired although queues were full, removes the value of that firing from the queues that are now overfull.
+    /// Returns one of these queues, preferably `first`; `None` if no queue is overfull.
     pub(crate) fn take_back(&mut self, actor: usize, first: EdgeId) -> Option<EdgeId> {
         let mut found = None;
         for (edge, _) in &self.view.actors[actor].outputs {
@@ -257,7 +257,7 @@ impl Tokens {
         }
     }
 
-    /// Returns whether the actor that waits for this one, the last of the chain, still lacks its value.
+    /// `actor` is the last of the chain. Returns whether another actor waits for a value of this actor and has not got it yet.
     fn is_still_awaited(&self, actor: usize) -> bool {
         let reader = self.waiting.len().checked_sub(2).and_then(|at| self.waiting[at].1);
         reader.is_some_and(|(edge, room)| !room && self.counts[edge] == 0) && !self.ended[actor]

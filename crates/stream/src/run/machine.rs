@@ -107,8 +107,8 @@ impl Machine {
     }
 
     /// Fires the writer of a full buffer in a cycle of waits, because no other firing can resolve the cycle. The run fails only
-    /// if a value then has to enter the buffer. This may not be so: the writer may have ended, or its value may be dropped on the
-    /// path.
+    /// if a value then has to enter the buffer. There may be no such value: the writer may have ended, or its value may be
+    /// dropped on the path.
     fn fire_without_room(&mut self, cycle: &[(usize, bool)], steps: &mut u64) -> Result<(), Stop> {
         let (parts, view) = (Arc::clone(&self.parts), Arc::clone(&self.tokens.view));
         let reader = |edge: usize| parts.labels[view.ends[edge].1].clone();

@@ -2,9 +2,9 @@
 //!
 //! The demand-driven rule reads only the counts of the queues and the phases of the actors. The next firing is therefore a
 //! function of this state. The state after the firing is a function of this state and of the data decisions for the firing's
-//! value. The memo stores both functions for all states that the run has been in. When the run returns to a known state, it
-//! follows the memo, without updating counts and without a search for the next actor. After a decision that is new in this state,
-//! the run continues by the rule, and the memo records the steps.
+//! value. The memo stores both functions for all states that the run has been in; it stores a firing as a list of
+//! [parts](super::work). When the run returns to a known state, it follows the memo, without updating counts and without a search
+//! for the next actor. After a decision that is new in this state, the run continues by the rule, and the memo records the steps.
 //!
 //! The memo is used until a source ends, or until it has reached its maximum number of states or of parts. From then on, the run
 //! continues by the rule.

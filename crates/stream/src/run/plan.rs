@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) parts: Option<Arc<Parts>>,
 }
 
-/// The parts of a machine, without the code of its nodes.
+/// Everything that a `Machine` needs, except the code of its nodes.
 pub(crate) struct Parts {
     pub(crate) net: Net,
     /// For each node of the graph from which the net was made, its number in the program.

@@ -16,7 +16,7 @@ pub struct Report {
     /// The number of values produced.
     pub values: u64,
     /// For each queue, the maximum number of values that it has held, in the order of [`Proof::edges`]. It is 0 for a queue
-    /// inside a [`Chain`](crate::Chain) or at its end, which values pass at once.
+    /// inside a [`Chain`](crate::Chain) or at its end, because values pass such a queue at once.
     pub peaks: Vec<u64>,
 }
 

@@ -94,7 +94,7 @@ pub(super) enum Code {
 /// See the [module](self).
 pub(super) struct Works {
     pub(super) actors: Vec<Code>,
-    /// The code of each actor's tree; `None` where the net alone decides.
+    /// The code of each actor's tree; `None` for a branch at which the net alone decides which values pass.
     pub(super) trees: Vec<Vec<Option<Step>>>,
     /// The queue of each edge; `None` for that of the sink.
     pub(super) queues: Vec<Option<Inlet>>,

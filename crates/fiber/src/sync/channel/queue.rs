@@ -89,7 +89,7 @@ impl<T, W: Clone> Queue<T, W> {
         Ok(self.promise())
     }
 
-    /// Enters the line of senders, after [`send`](Self::send) has found no room, and returns the ticket.
+    /// Adds a sender to the line of senders, after [`send`](Self::send) has found no room, and returns its ticket.
     pub(super) fn enter_sending(&mut self, waiter: W, value: T) -> u64 {
         self.sending.enter((waiter, value))
     }
@@ -103,7 +103,7 @@ impl<T, W: Clone> Queue<T, W> {
         Some(self.sending.remove(ticket).map_or(Ok(()), |(_, value)| Err(SendError(value))))
     }
 
-    /// Leaves the line of senders. Returns the value with its waiter, or `None` if it has been sent.
+    /// Removes a sender that gives up from the line. Returns its value and its waiter, or `None` if the value has been sent.
     pub(super) fn leave_sending(&mut self, ticket: u64) -> Option<(W, T)> {
         self.sending.remove(ticket)
     }
@@ -119,7 +119,7 @@ impl<T, W: Clone> Queue<T, W> {
         }
     }
 
-    /// Enters the line of receivers, after [`receive`](Self::receive) has found no value, and returns the ticket.
+    /// Adds a receiver to the line of receivers, after [`receive`](Self::receive) has found no value, and returns its ticket.
     pub(super) fn enter_receiving(&mut self, waiter: W) -> u64 {
         self.receiving.enter(waiter)
     }
@@ -138,8 +138,8 @@ impl<T, W: Clone> Queue<T, W> {
         Some(Err(Disconnected))
     }
 
-    /// Leaves the line of receivers. If a value was promised already, the promise passes to the next receiver in line, which is
-    /// returned and must be woken. If the line is empty, the promise is withdrawn.
+    /// Removes a receiver that gives up from the line. If a value was promised to it already, the promise passes to the next
+    /// receiver in line, which is returned and must be woken. If the line is empty, the promise is withdrawn.
     pub(super) fn leave_receiving(&mut self, ticket: u64) -> Option<W> {
         if self.receiving.remove(ticket).is_some() {
             return None;
