@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_millis(8);
 /// The maximum number of connections that are accepted at a time, and of messages that are read from one client at a time, before
 /// other clients are served.
 const MAX_TOGETHER: usize = 4;
-/// The work for a new connection; that for a message is 1.
+/// The work for a new connection. The work for a message is 1.
 const GREETING: u32 = 8;
 
 const LISTENER: u64 = u64::MAX;

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_silent_processor_is_stated_if_the_list_says_that_it_is_offline() {
-        // There are two more processors than in the machine, so this thread cannot run on those two.
+        // The test's view has two processors more than the machine, so this thread cannot run on those two.
         let cpus = processors::possible().unwrap() + 2;
         let (online, offline) = (cpus - 2, cpus - 1);
         let [page, times] = [page_bytes(cpus), times_bytes(cpus)].map(|bytes| {

@@ -27,8 +27,8 @@ pub fn is_cancelled() -> bool {
     Local::with(|_, fiber| fiber.is_cancelled()) == Some(true)
 }
 
-/// Returns the depth to which the stack of the calling fiber has been touched, in bytes, rounded up to pages; `None` outside
-/// a fiber. On a reused stack this includes the depth that earlier fibers reached. Makes one system call for 256 pages.
+/// Returns the depth to which the stack of the calling fiber has been touched, in bytes, rounded up to pages; `None` outside a
+/// fiber. On a reused stack this includes the depth that earlier fibers reached. Makes one system call for every 256 pages.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, stack_used_bytes};
@@ -78,8 +78,8 @@ impl Fiber {
         }
     }
 
-    /// Sets the number of the work unit that the fiber serves, which replaces the last number. Dumps show the number, and so do
-    /// reports of stalls and overflows. Has no effect on a thread. Wait-free.
+    /// Sets the number of the work unit that the fiber serves, in place of the number that was set before. Dumps show the number,
+    /// and so do reports of stalls and overflows. Has no effect on a thread. Wait-free.
     pub fn set_unit(&self, unit: Option<u64>) {
         if let Waiter::Fiber(core) = &self.waiter {
             core.set_unit(unit);

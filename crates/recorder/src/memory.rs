@@ -31,7 +31,7 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Memory of zero bytes, aligned like all other memory.
+    /// Memory whose size is 0, aligned like all other memory.
     pub(crate) const NONE: Memory = Memory { start: NonNull::<u64>::dangling().cast(), layout: Layout::new::<()>() };
 
     /// Returns memory of at least this many bytes.

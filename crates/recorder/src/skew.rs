@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use crate::cpus::{pin, reachable};
 use crate::stamp::Source;
 
-/// The number of rounds with each processor in which it did not sleep, unless the rounds take too long.
+/// The number of rounds to make with each processor without a sleep of the reference, unless the rounds take too long.
 const ROUNDS: u64 = 500;
 /// The minimum number of rounds with each processor, however long they take.
 const MIN_ROUNDS: u64 = 16;

@@ -1,10 +1,10 @@
 //! Completion: a worker's io_uring instance.
 //!
-//! A fiber puts its operation into the submission queue. When the worker has no fiber to run, it submits all gathered
-//! operations in one system call. The kernel may use an operation's buffer until the operation is complete, whatever happens
-//! to the fiber. [`complete`] therefore does not return or unwind before the operation is complete. If the fiber is cancelled, or
-//! its deadline passes, it asks the kernel to cancel the operation, and then waits for the completion of the *operation*, not
-//! only for that of the cancellation. Buffers can therefore be borrowed, even from the stack.
+//! A fiber puts its operation into the submission queue. When the worker has no fiber to run, it submits all gathered operations
+//! in one system call. The kernel may use an operation's buffer until the operation is complete, whatever happens to the fiber.
+//! [`complete`] therefore does not return or unwind before the operation is complete. If the fiber is cancelled, or its deadline
+//! passes, `complete` asks the kernel to cancel the operation, and then waits for the completion of the *operation*, not only for
+//! that of the cancellation. Buffers can therefore be borrowed, even from the stack.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -125,7 +125,7 @@ impl Shared {
         Ok(fiber)
     }
 
-    /// Adds a new fiber to the live ones. Returns `false` if there are too many.
+    /// Counts a new fiber as live. Returns `false` if there are too many.
     pub(super) fn admit(&self) -> bool {
         let limit = self.options.max_fibers;
         // Sequentially consistent; see `has_ended`.

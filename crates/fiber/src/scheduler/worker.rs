@@ -191,7 +191,7 @@ impl Local {
         self.count_out();
     }
 
-    /// Counts a fiber that has ended. Subtracts such fibers from the runtime's live ones once there are enough.
+    /// Counts a fiber that has ended. Once there are enough such fibers, subtracts them from the runtime's number of live fibers.
     fn count_out(&self) {
         if self.is_sole {
             return self.shared.leave(1);
@@ -204,7 +204,7 @@ impl Local {
         }
     }
 
-    /// Subtracts the fibers that have ended here from the runtime's live ones.
+    /// Subtracts the fibers that have ended here from the runtime's number of live fibers.
     fn count_ended(&self) {
         let ended = self.post.ended.load(Relaxed);
         if ended > 0 {
@@ -214,8 +214,8 @@ impl Local {
         }
     }
 
-    /// Adds a new fiber to the live ones. If an ended fiber of this worker is still counted as live, the new fiber takes its
-    /// place in the count.
+    /// Counts a new fiber as live, and returns `false` if there are too many. If an ended fiber of this worker is still counted
+    /// as live, the new fiber takes its place in the count.
     pub(super) fn admit(&self) -> bool {
         let ended = self.post.ended.load(Relaxed);
         if ended == 0 {

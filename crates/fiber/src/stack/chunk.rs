@@ -89,7 +89,7 @@ pub(super) fn probe(bytes: usize) -> io::Result<()> {
 }
 
 /// Returns the depth to which a stack has been touched since it was last trimmed, in bytes, rounded up to pages. The first
-/// argument is the stack's [span](Stack::span). Makes one system call for 256 pages.
+/// argument is the stack's [span](Stack::span). Makes one system call for every 256 pages.
 ///
 /// The stack may be in use meanwhile. Pages in swap are not counted, so on a machine with swap the depth is a lower
 /// bound.

@@ -408,7 +408,7 @@ mod tests {
         Program::new().iter("x", (0..values).inspect(move |_| count.set(count.get() + 1))).boxed()
     }
 
-    /// Returns the values. Each comes with the number of values that had been pulled from the source by then.
+    /// Returns the values. Each comes with the number of values that had been pulled from the source when it arrived.
     fn pulled(mut running: Running<u64>, steps: u64, pulled: &Cell<u64>) -> Vec<(u64, u64)> {
         let mut values = Vec::new();
         loop {

@@ -105,7 +105,8 @@ pub enum CheckError {
     /// No buffer is enough between a fork and a join.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The inputs of a hold or an align have no order in time that is defined, because they do not come from one source.
+    /// The values of the two inputs of a hold or an align have no defined order in time, because they do not come from one
+    /// source.
     #[error(
         "the inputs of `{label}` come from `{}` and `{}`; expected one origin, without zips, merges, repeats or prefixes \
          in between, so that both have a value or none at each moment of it", from[0], from[1]

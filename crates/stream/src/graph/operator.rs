@@ -35,7 +35,7 @@ pub enum Operator {
     /// Takes all values, and produces one at the end.
     Reduce,
     /// The queue at the end of this node's path gets room for this many values, without a proof that they are enough. A run fails
-    /// if a full queue needs more room. Between the buffer and the queue there may be only passes.
+    /// if a full queue needs more room. Only passes are allowed between the buffer and the queue.
     Buffer(u64),
     /// The queue at the end of this node's path is on disk and may grow; otherwise like [`Buffer`](Self::Buffer).
     Spill,

@@ -174,8 +174,9 @@ impl Tokens {
         *phase = shown.kind.after(*phase);
     }
 
-    /// Passes a value down the actor's tree and puts it into the queues. Calls `step` for each branch that the value reaches; it
-    /// returns the data decision there. Calls `enter` for each queue that the value enters.
+    /// Passes a value down the actor's tree and puts it into the queues. Calls `step` for each branch that the value reaches and
+    /// whose pass may let it through; `step` returns whether the value passes. Calls `enter` for each queue that the value
+    /// enters.
     #[inline]
     pub(crate) fn give(&mut self, actor: usize, mut step: impl FnMut(usize) -> bool, mut enter: impl FnMut(EdgeId)) {
         let shown = &self.view.actors[actor];

@@ -1,7 +1,7 @@
 //! A test of Kahn's principle (1974): the values depend neither on the order of firing nor on the room in the queues.
 //!
-//! A real run fires on demand, from a record or by the rule. Here the next actor is drawn at random from those that can fire, and
-//! every queue has a random amount of room beyond its bound.
+//! A real run takes the next firing from a record, or chooses it on demand. Here the next actor is drawn at random from those
+//! that can fire, and every queue has a random amount of room beyond its bound.
 
 #[path = "../../tests/defined/mod.rs"]
 mod defined;

@@ -88,8 +88,8 @@ impl<T: Clone> Running<T> {
     /// Returns the next value, or a pause once `steps` is 0. In a pause, the caller can do other work or give up.
     ///
     /// Each step is subtracted from `steps`. A step computes at most one value of each stream; a window takes as many steps as it
-    /// has values. The call never stops within a window, so it may take more than `steps` steps: in addition, those of one large
-    /// window, or up to 4,096 steps of small windows.
+    /// has values. The call never stops within a window, so it may exceed `steps` by the steps of one large window, or by up to
+    /// 4,096 steps of small windows.
     ///
     /// ```
     /// use millstream_stream::{Part, Program};
