@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The maximum savings of a user, for bursts: some hundred barriers.
 const MAX_SAVED_NS: f64 = 5e6;
-/// The maximum savings of the newcomers' account. It is enough to accept the maximum number of connections without delay.
+/// The maximum savings of the newcomers' account: enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
 /// A connection that was not served lately is still served if its user's debt is at most this. If one connection sends requests
 /// without end, the user's other connections are thus served as well.

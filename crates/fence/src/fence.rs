@@ -68,8 +68,8 @@ impl Fence {
     /// other threads wrote before their latest light fence is visible after this call. If fences are [asymmetric](is_asymmetric)
     /// here, the call acts as if every other thread passed a full fence at some moment during the call.
     ///
-    /// Blocks for as long as the kernel takes. It does not depend on the progress of other threads, with one exception: with the
-    /// mprotect back-end it waits for other callers, each of which holds a lock for some 20 µs.
+    /// Blocks for as long as the kernel takes. The time does not depend on the progress of other threads, with one exception:
+    /// with the mprotect back-end, the call waits for other callers, each of which holds a lock for some 20 µs.
     ///
     /// If the process has entered a sandbox since the back-end was chosen, and the kernel now refuses the fence, another
     /// asymmetric fence is passed.

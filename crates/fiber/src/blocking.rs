@@ -25,9 +25,9 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Runs `call` on a thread for blocking calls and suspends the fiber meanwhile. Outside a fiber, calls it directly.
 ///
-/// Use it for calls that block the thread: files, name resolution, locks of other libraries, long computations. The
-/// call may borrow. A call that has begun cannot be interrupted: if the fiber is cancelled, it waits for the call to end, and
-/// unwinds at its next wait. If the call has not begun, the cancelled fiber withdraws it and unwinds at once.
+/// Use it for calls that block the thread: files, name resolution, locks of other libraries, long computations. The call may
+/// borrow values of the fiber. A call that has begun cannot be interrupted: if the fiber is cancelled, it waits for the call to
+/// end, and unwinds at its next wait. If the call has not begun, the cancelled fiber withdraws it and unwinds at once.
 ///
 /// Costs two thread switches, about 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads) calls
 /// run at a time; further ones wait in line.

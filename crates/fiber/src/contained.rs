@@ -30,7 +30,7 @@ pub(crate) fn drop_all<T>(values: impl IntoIterator<Item = T>) {
     }
 }
 
-/// Aborts the process when it is dropped. It guards code that must not unwind: after that code, the caller passes it to
+/// A guard for code that must not unwind: dropping the guard aborts the process. After the code, the caller passes the guard to
 /// `mem::forget`.
 pub(crate) struct AbortOnUnwind;
 

@@ -224,7 +224,7 @@ impl ScopeState {
     fn wait_for_all(&self) {
         // A cancellation does not reach the scopes of a destructor that runs because the fiber ends or unwinds.
         // `std::thread::panicking` may be `true` because another fiber of the worker unwinds, so whether this fiber unwinds may
-        // become known only later. It is therefore called after each wait.
+        // become known only later. The function is therefore called after each wait.
         let is_ending = Mask::is_set();
         let _mask = Mask::new();
         let mut has_cancelled = is_ending;

@@ -54,7 +54,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// The default initial capacity of a log, in operations. They take two megabytes.
+    /// The default initial capacity of a log, in operations. This many operations take two megabytes.
     pub const ROOM: usize = 50_000;
     /// The default maximum number of operations of a log.
     const LIMIT: usize = 1 << 22;
@@ -128,7 +128,7 @@ impl Recorder {
         self.rate(Moment::now(self.source)).skew(self.skew)
     }
 
-    /// Returns the history of all logs. They must have been dropped.
+    /// Returns the history of all logs. The logs must have been dropped.
     ///
     /// Measures the clocks again, as [`new`](Self::new) does, because their difference must be known both before and after the
     /// recording.

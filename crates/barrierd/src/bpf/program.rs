@@ -141,8 +141,8 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R1, Is::Equal, Bell::Off as i32, out);
     a.jump_if_value(R1, Is::Equal, Bell::ForEach as i32, each);
 
-    // A loop over all processors: is one still wanted that is not idle? R1 points to its times, R2 points to its control entry,
-    // and R3 is its number.
+    // A loop over all processors: is one still wanted that is not idle? In each iteration, R1 points to the processor's times, R2
+    // points to its control entry, and R3 is its number.
     let (next, passed, last) = (a.label(), a.label(), a.label());
     a.copy(R1, R8);
     a.add(R1, size_of::<TimesHead>() as i32);

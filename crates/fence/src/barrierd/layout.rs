@@ -10,10 +10,10 @@
 //! nanoseconds of `CLOCK_MONOTONIC`. `barrierd.h`, in the daemon's crate, declares the same layout for C.
 //!
 //! # Virtual time
-//! [`TimesHead::virtual_now`] is a counter that advances at least every [`ADVANCE_NS`] while processors enter the
-//! kernel. When a processor *passes*, it reads the counter, passes a full barrier, and writes the value that it has read as its
-//! own virtual time. If a processor's virtual time is larger than the value that a client has read, the processor has passed a
-//! full barrier after the client's reading. No clock is involved.
+//! [`TimesHead::virtual_now`] is a counter that advances at least every [`ADVANCE_NS`] while processors enter the kernel. When a
+//! processor *passes*, it reads the counter, passes a full barrier, and stores the value from the counter as the processor's own
+//! virtual time. If a processor's virtual time is larger than the value that a client has read, the processor has passed a full
+//! barrier after the client's reading. No clock is involved.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -106,7 +106,7 @@ pub struct TimesCpu {
     /// The processor passed a full barrier after it read this from [`TimesHead::virtual_now`].
     pub virtual_time: AtomicU64,
     /// 1 while the processor is idle. The program clears it when the processor leaves idleness, before other code runs there.
-    /// Only the daemon may rely on it: the program is certain to run only as long as the daemon exists.
+    /// Only the daemon may rely on this word: the program is certain to run only as long as the daemon exists.
     pub idle: AtomicU64,
 }
 

@@ -85,8 +85,8 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     STATE.store(ptr::from_ref(post).addr(), Release);
     let sent = send(post.thread());
     let is_answered = sent.is_ok() && wait();
-    // Without an answer, this thread withdraws the question. If that fails, the handler has begun to write. It waits for nothing,
-    // so the answer is complete soon.
+    // Without an answer, this thread withdraws the question. If that fails, the handler has begun to write. The handler waits for
+    // nothing, so the answer is complete soon.
     if !is_answered && STATE.compare_exchange(ptr::from_ref(post).addr(), NONE, Relaxed, Relaxed).is_ok() {
         return Err(sent.err().unwrap_or(NoBacktrace::NoAnswer));
     }
@@ -154,7 +154,7 @@ impl Handled {
         }
         let mut before = exchange(Some(&own))?;
         if is_of_program(&before) {
-            // The program has installed its handler since the check. It is put back.
+            // The program has installed a handler since the check. That handler is put back.
             exchange(Some(&before))?;
             return Err(NoBacktrace::SignalTaken);
         }
@@ -175,7 +175,7 @@ impl Drop for Handled {
             && let Ok(replaced) = exchange(Some(&self.before))
             && is_of_program(&replaced)
         {
-            // The program has installed its handler since the check. It is put back.
+            // The program has installed a handler since the check. That handler is put back.
             let _ = exchange(Some(&replaced));
         }
     }

@@ -14,7 +14,7 @@
 //! Every descriptor that can wait is non-blocking. An operation makes its system call. If the call would block, the fiber waits
 //! until the descriptor is ready and makes the call again. Interrupted calls, vanished peers, time limits and cancellation are
 //! therefore handled once, in `source.rs`, and the models differ only in how they wait. A cancelled fiber unwinds in its wait or
-//! before its call. It never unwinds after a call that has taken data, before it has returned that data.
+//! before its call. It never unwinds between a call that has taken data and the return of that data.
 //!
 //! Files always count as ready. Their operations are [completions](IoModel::Completion), or calls on other threads.
 //!

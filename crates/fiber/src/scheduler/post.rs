@@ -68,7 +68,7 @@ impl Post {
         })
     }
 
-    /// Adds an unstarted fiber if there is no other, and returns it otherwise. Takes no lock, because only the worker itself
+    /// Adds an unstarted fiber if there is no other; otherwise, returns the fiber. Takes no lock, because only the worker itself
     /// calls this, and it will search for unstarted fibers before it sleeps.
     pub(super) fn add_sole_unstarted(&self, fiber: CoreRef) -> Option<CoreRef> {
         if self.seems_to_have_unstarted() {

@@ -7,7 +7,7 @@
 //! | `ASLEEP` | The fiber waits, or is about to leave its worker in order to wait. |
 //!
 //! Of the threads that wake a sleeping fiber, exactly one finds `ASLEEP`, and that thread puts the fiber into a queue. This may
-//! happen before the fiber has left its worker. It does no harm: the queue belongs to that worker, which checks the queue only
+//! happen before the fiber has left its worker. That does no harm: the queue belongs to that worker, which checks the queue only
 //! after the fiber has left.
 //!
 //! A wake-up always writes the word, even if it is `WOKEN` already. Everything that the waker wrote before is therefore visible

@@ -120,8 +120,8 @@ impl Block {
         Ok(caps)
     }
 
-    /// Returns the least capacity of an edge with which the block runs forever, while the other edges have `caps`. It is searched
-    /// from `low` to `high`; with `high` the block must run forever.
+    /// Returns the least capacity of an edge with which the block runs forever, while the other edges have `caps`. The capacity
+    /// lies between `low` and `high`; with `high` the block must run forever.
     fn least(&self, edge: EdgeId, mut low: u64, mut high: u64, caps: &mut [u64]) -> Result<u64, NoCapacity> {
         high = high.max(low);
         while low < high {

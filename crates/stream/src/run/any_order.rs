@@ -36,7 +36,7 @@ fn run_in_any_order(running: Running<u64>, random: &mut Random) -> Outcome {
     let from_sink = parts.net.actors[parts.sink].inputs[0];
     let actors = tokens.ended.len();
     let mut values = Vec::new();
-    // The actors that could not fire since the last change.
+    // The actors that have turned out not to be able to fire since the last change.
     let mut idle = vec![false; actors];
     while idle.contains(&false) {
         let actor = random.below(actors as u64) as usize;
