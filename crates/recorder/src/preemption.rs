@@ -30,9 +30,9 @@ use std::{fs, io, mem, process, ptr};
 /// scarce, the signals come less often. The handler yields the processor, or sleeps for a moment. All threads of the process get
 /// signals, whether they record or not.
 ///
-/// The kernel restarts interrupted system calls, except those that it never restarts (signal(7) lists them: sleeping, polling,
-/// sockets with a time-out). The standard library repeats its own waits. A thread runs for at least 200 µs between two handlers,
-/// so that a sleep that is repeated each time still ends. The handler stays installed afterwards.
+/// The kernel restarts interrupted system calls, except for some kinds that signal(7) lists: sleeping, polling, sockets with a
+/// time-out. The standard library repeats its own waits. A thread runs for at least 200 µs between two handlers, so that a sleep
+/// that is repeated each time still ends. The handler stays installed afterwards.
 #[derive(Debug)]
 pub struct Preemption {
     over: Arc<AtomicBool>,

@@ -53,7 +53,7 @@ pub(super) fn before() -> u64 {
 pub(super) fn between() -> u64 {
     let stamp: u64;
     // SAFETY: the instructions read the counter, and the word at the stack pointer, which the locked instruction leaves
-    // as it is. `is_steady` has found `rdtscp`. `nomem` is not set, so the compiler moves no access across.
+    // as it is. `is_steady` has found `rdtscp`. `nomem` is not set, so the compiler moves no access across them.
     unsafe {
         asm!(
             "lock or dword ptr [rsp], 0",
