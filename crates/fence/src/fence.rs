@@ -75,7 +75,7 @@ impl Fence {
     /// asymmetric fence is passed.
     ///
     /// # Panics
-    /// Panics if the kernel refuses all of them, because the caller could not continue correctly without a fence.
+    /// Panics if the kernel refuses all of these fences, because the caller could not continue correctly without a fence.
     /// [`try_heavy`](Fence::try_heavy) returns an error instead.
     pub fn heavy(self) {
         if let Err(refused) = self.try_heavy() {

@@ -36,7 +36,7 @@ pub struct Frame {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoBacktrace {
-    /// The program handles `SIGURG` itself, the signal that requests a backtrace from a worker.
+    /// The program itself handles `SIGURG`, the signal that requests a backtrace from a worker.
     #[error("the program handles SIGURG itself")]
     SignalTaken,
     /// The kernel refused to install a handler for `SIGURG`, or to send the signal.

@@ -9,8 +9,8 @@
 //! | an address, pinned | The same, but another thread is using the joiner, so the joiner cannot leave now. |
 //! | `ENDED` | The fiber has ended. |
 //!
-//! By following the words from a fiber, all fibers that wait for it are found, directly and through others. This is how a cycle
-//! of joins is detected.
+//! The words lead from a fiber to all fibers that wait for it, directly or through others. This is how a cycle of joins is
+//! detected.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ pub(super) fn is_steady() -> bool {
 pub(super) fn before() -> u64 {
     let stamp: u64;
     // SAFETY: the instructions read the counter, and the word at the stack pointer. Without `nomem`, the compiler moves
-    // no access across.
+    // no access across them.
     unsafe {
         asm!(
             "rdtsc",
