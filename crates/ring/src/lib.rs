@@ -6,7 +6,7 @@
 //!
 //! | I want | see |
 //! | --- | --- |
-//! | to send values from any threads to one or several others | [`channel`] |
+//! | to send values from any number of threads to one or several others | [`channel`] |
 //! | a graph of consumers that share events written in place: the disruptor | [`graph`] |
 //! | a ring between two processes, either of which may crash | [`shared`] |
 //! | to wait for several channels at once | [`WaitSet`] |

@@ -77,7 +77,8 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             _ = self.core.wait_for_value_async(&self.hand).await;
-            // The caller may not receive the value after all. No other receiver was woken for it, so this wakes one.
+            // Perhaps the caller does not receive the value, although no other receiver was woken for it. So this wakes
+            // another one.
             if C::MANY {
                 self.core.arrivals.pass_on();
             }
@@ -93,7 +94,8 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             self.core.wait_for_room_async(&self.hand).await;
-            // The caller may not use the slot after all. No other sender was woken for it, so this wakes one.
+            // Perhaps the caller does not use the slot, although no other sender was woken for it. So this wakes
+            // another one.
             if P::MANY {
                 self.core.free_space.pass_on();
             }

@@ -120,7 +120,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         Consumer::new(Arc::clone(&self.producer.core), party, upstream, 0)
     }
 
-    /// Adds a pool of consumers, each on its own thread. One of them handles each event.
+    /// Adds a pool of consumers, each on its own thread. Each event is handled by one of them.
     ///
     /// Each member takes one event at a time. If its handler panics, that event counts as handled, no other event is
     /// lost, and the remaining members continue. When the last member panics, the pool leaves, like the consumer of

@@ -51,7 +51,7 @@ impl Leaves {
     }
 
     /// Removes consumers that have left, so that the list does not grow with every consumer that joins and leaves.
-    /// Producers already wait for them no longer.
+    /// Producers stopped waiting for them when they left.
     ///
     /// May wait for a producer that is preempted while it computes a limit, so the caller should wake other threads
     /// first.

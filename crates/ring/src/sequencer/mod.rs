@@ -20,10 +20,10 @@
 //! closes.
 //!
 //! - In the first disruptor, completions waited for each other by spinning. With more threads than cores, a spinning
-//!   thread keeps the thread for which it waits off the core (Michael Barker measured 56 events a second). The remedy
-//!   was a list of pending positions, each *unpublished*, *pending* or *published*, where a thread whose
-//!   compare-and-swap fails leaves the publication to another thread. Each completion takes a store and one or more
-//!   compare-and-swaps on a shared cursor, and one thread may have to publish for all.
+//!   thread occupies the core that the other thread needs (Michael Barker measured 56 events a second). The remedy was
+//!   a list of pending positions, each *unpublished*, *pending* or *published*, where a thread whose compare-and-swap
+//!   fails leaves the publication to another thread. Each completion takes a store and one or more compare-and-swaps on
+//!   a shared cursor, and one thread may have to publish for all.
 //! - One flag per position, as here, has the same states without a list. A flag that is set behind a gap means
 //!   *pending*. When the gap closes, followers find all flags up to this flag set, which means *published*. So
 //!   publishing takes no further write. LMAX 3 and 4 do the same with a 4-byte lap number per position.

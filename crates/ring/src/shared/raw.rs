@@ -35,7 +35,7 @@ fn attach(file: &File, slots: usize, event: Layout, role: Role) -> Result<Segmen
 fn run(segment: &Segment<Untyped>, event: Layout, position: u64) -> (u64, NonNull<u8>) {
     let slots = segment.slots();
     let index = position & (slots - 1);
-    // SAFETY: the mapping has `slots` slots of `event.size()` bytes, and `index` is less.
+    // SAFETY: the mapping has `slots` slots of `event.size()` bytes, and `index` is less than `slots`.
     (slots - index, unsafe { segment.start().add(index as usize * event.size()) })
 }
 

@@ -272,8 +272,8 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    /// Waits again and again until one wait has slept: on a busy machine the deadline may pass before the sleep begins.
-    /// Such a wait has no effect.
+    /// Waits, and waits again until one of the waits has slept: on a busy machine the deadline may pass before the
+    /// sleep begins. A wait that did not sleep has no effect.
     fn sleep_until_deadline(arrivals: &Arrivals, alone: bool) {
         let has_slept = Cell::new(false);
         while !has_slept.get() {

@@ -26,7 +26,7 @@
 //! 4. **Let a batch gather, within a latency budget.** Each check takes the cache line that the partner writes, and a
 //!    partner that keeps its lines passes ten times as many events. So while events come in small portions, a consumer
 //!    pauses between checks, and a producer waits for a quarter of the ring to be free. Either delay lasts for at most
-//!    1.6 µs, and for less in a ring of less than 1,000 slots. An event that comes alone is not delayed.
+//!    1.6 µs, and for less in a ring of fewer than 1,000 slots. An event that comes alone is not delayed.
 //! 5. **One polls, the others sleep.** A wake-up costs its waker as much as hundreds of events. Of the producers that
 //!    find the ring full, [one polls](free_space), and the others sleep in a [fair line](line). Of interchangeable
 //!    consumers, none is woken while another one polls: the poller finds the event. If there are more events than the
@@ -47,8 +47,8 @@
 //!   that use the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, and at
 //!   least 1 ms unless its waits take `S` each; it ends at the next wait of the polling producer. If the consumers stop
 //!   for good and leave room, a producer in the line finds the room within 200 ms.
-//! - If the polling producer leaves and the consumer uses only the `try_` forms, the line sleeps until a `try_` call
-//!   finds no event.
+//! - If the polling producer finds room and then sends no more, and the consumer uses only the `try_` forms, the
+//!   producers in the line sleep until a `try_` call finds no event or a sleep times out.
 //!
 //! # Constants
 //! | constant | unit | reason |

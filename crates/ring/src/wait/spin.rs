@@ -52,7 +52,7 @@ struct Advice {
     asleep_ns: AtomicU64,
     /// The duration of the last yield, which shows whether the waiters share their cores with other threads.
     yield_ns: AtomicU64,
-    /// The time at which waiters may yield again, after a yield that took a whole turn; zero if no yield has.
+    /// The time at which waiters may yield again, after a yield that took a whole turn; zero if no yield took so long.
     yields_from_ns: AtomicU64,
 }
 
@@ -399,7 +399,7 @@ mod tests {
 
     /// An adversary that knows the rule chooses when each event comes: at once, right after the waiter has fallen
     /// asleep, a sleep's cost later, or long after. Apart from a few sleeps in all, the waiter never pays more than
-    /// 49/16 of what a waiter pays that knows the future.
+    /// 49/16 of what a waiter that knows the future pays.
     #[test]
     fn no_sequence_of_waits_costs_more_than_the_claimed_multiple_of_the_best() {
         const WAITS: u32 = 7;

@@ -35,6 +35,6 @@ pub enum WaitStrategy {
     /// Polls and yields for as long as necessary.
     Yield,
     /// Polls with pauses and without yields, for as long as necessary. With fewer cores than threads, a spinning thread
-    /// can keep the thread for which it waits from running.
+    /// can occupy the core on which the thread that it waits for should run.
     Spin,
 }

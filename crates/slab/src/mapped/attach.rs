@@ -28,9 +28,9 @@ pub(crate) const NO_OWNER: u64 = 0;
 /// Knowledge about other processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// The kernel tells whether they live.
+    /// There may be other processes; the kernel tells whether they live.
     Watched,
-    /// None exist, as the caller guarantees.
+    /// There are no others, as the caller guarantees.
     Absent,
 }
 

@@ -328,7 +328,7 @@ impl RawCache {
     #[inline(always)]
     pub(crate) fn free_held(&self, index: u64) {
         let word = self.word(index);
-        // Relaxed: after its write, the last writer has synchronised with this thread. Release: as in `free_private`.
+        // Relaxed: the last writer has synchronised with this thread since it wrote. Release: as in `free_private`.
         let generation = Word(word.load(Ordering::Relaxed)).generation();
         let Some(next) = generation.next() else { return word.store(generation.retired(), Ordering::Release) };
         word.store(next.cached(self.slot), Ordering::Release);

@@ -52,8 +52,7 @@ impl Inspection {
     /// Inspects the slab in a file, which has to be readable. Never blocks.
     ///
     /// # Errors
-    /// As [`RawSlab::open`], but for [`Error::Untrusted`], [`Error::Damaged`], [`Error::Namespace`] and
-    /// [`Error::Busy`].
+    /// As [`RawSlab::open`], except [`Error::Untrusted`], [`Error::Damaged`], [`Error::Namespace`] and [`Error::Busy`].
     pub fn of(path: impl AsRef<Path>) -> Result<Self, Error> {
         let file = file::open_to_read(path.as_ref())?;
         let header = read_header(&file)?;

@@ -83,8 +83,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Sets how many caches and [parcels](crate::RawParcel) can exist at once, in all processes, 128 bytes each. The
-    /// default is 64, the maximum 16384.
+    /// Sets how many caches and [parcels](crate::RawParcel) can exist at once, in all processes. Each takes 128 bytes
+    /// of the file. The default is 64, the maximum 16384.
     #[must_use]
     pub fn caches(mut self, caches: u64) -> Self {
         self.caches = caches;

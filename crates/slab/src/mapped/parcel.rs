@@ -264,7 +264,7 @@ impl RawParcel {
         let mut ended = 0;
         while ended < self.len {
             let word = &words[self.indices[ended] as usize];
-            // Relaxed: after its write, the last writer has synchronised with this thread.
+            // Relaxed: the last writer has synchronised with this thread since it wrote.
             let generation = Word(word.load(Ordering::Relaxed)).generation();
             if let Some(next) = generation.next() {
                 // Release: all accesses to the object come before those of the cache that gets it from the depot.

@@ -90,7 +90,7 @@ impl RawSlab {
     /// to write to the file is trusted, whatever its owner. A memfd that [`Options::memfd`] made can't be truncated.
     ///
     /// # Errors
-    /// As [`open`](RawSlab::open), but for [`Error::Untrusted`].
+    /// As [`open`](RawSlab::open), except [`Error::Untrusted`].
     pub fn open_file(file: File) -> Result<Self, Error> {
         Ok(Self::attach(file, Others::Watched)?.0)
     }

@@ -154,9 +154,10 @@ impl<'s> Wards<'s> {
         recovered
     }
 
-    /// Frees an object, or marks it as an orphan, if its cache is a ward; `found` is its word as read before. Only a
-    /// cache changes the words of its objects, and this process acts for the wards. If a slot becomes a ward only
-    /// during this call, however, its last cache may have changed the word since it was read.
+    /// If the object's cache is a ward, frees the object, or marks it as an orphan if it was held. `found` is the
+    /// object's word as read before. Only a cache changes the words of its objects, and this process acts for the
+    /// wards. If a slot becomes a ward only during this call, however, the slot's last cache may have changed the word
+    /// since it was read.
     fn recover_object(&mut self, index: u64, found: Word, thoroughly: bool, recovered: &mut Recovered) {
         match found.state() {
             Some(State::Cached(number)) => {

@@ -39,7 +39,7 @@ impl<'a> Adder<'a> {
         self.add(1);
     }
 
-    /// Adds `n`; wraps around. Progress and ordering are those of [`Counter::add`]; about one and a half cycles.
+    /// Adds `n`; wraps around. Progress and ordering are those of [`Counter::add`]. Takes about one and a half cycles.
     #[inline(always)]
     pub fn add(&self, n: u64) {
         if let Some(here) = self.here {

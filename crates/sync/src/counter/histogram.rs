@@ -14,8 +14,8 @@ const BUCKETS: usize = (SMALL as usize) * (64 - DIVIDED as usize + 1);
 /// The distribution of recorded numbers: counts them in buckets an eighth of a power of two wide, over the whole range
 /// of `u64`.
 ///
-/// Recording a number is one addition to the word of its bucket, at the cost of one to a [`Counter`](super::Counter).
-/// Takes one page per processor in use.
+/// Recording a number is one addition to the word of its bucket, which costs as much as an addition to a
+/// [`Counter`](super::Counter). Takes one page per processor in use.
 ///
 /// ```
 /// use millstream_sync::counter::Histogram;
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_rank_that_rounds_up_is_not_the_next_one() {
-        // As floats, 0.07 of 100 is more than 7.
+        // In floating point, 0.07 times 100 is more than 7.
         let histogram = Histogram::new();
         (0..100).for_each(|number| histogram.record(number));
         assert_eq!(histogram.distribution().quantile(0.07), Some(6..=6));

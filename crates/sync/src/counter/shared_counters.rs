@@ -16,9 +16,9 @@ use crate::percpu::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE,
 /// may be killed at any moment: its addition either happened or did not, and other processes are unaffected.
 ///
 /// The file consists of pages of 4096 bytes, and its words are little-endian. The first page is the header: the magic
-/// `MSCOUNT` and 0, and then, as `u64` each, version 1, the number of counters, and the number of processors `p`. Then
-/// follow `p` pages that belong to processors, and `p` pages for atomic additions. Counter `i` is word `i` of each
-/// page.
+/// `MSCOUNT` with a zero byte, and then, as `u64` each, version 1, the number of counters, and the number of processors
+/// `p`. Then follow `p` pages that belong to processors, and `p` pages for atomic additions. Counter `i` is word `i` of
+/// each page.
 ///
 /// ```
 /// use millstream_sync::counter::SharedCounters;
@@ -193,7 +193,8 @@ impl SharedCounters {
     #[cold]
     #[inline(never)]
     fn add_atomically(&self, counter: usize, n: u64) {
-        // SAFETY: the call only reads the thread's id. Any page would do; the id spreads the threads of all processes.
+        // SAFETY: the call only reads the thread's id. Any page would do; the id spreads the threads of all processes
+        // over the pages.
         let thread = unsafe { libc::gettid() }.cast_unsigned();
         self.word(self.processors + thread % self.processors, counter).fetch_add(n, Relaxed);
     }

@@ -32,9 +32,9 @@ impl Counter {
     /// Adds `n`; the sum wraps around at 2⁶⁴.
     ///
     /// Wait-free, except for a counter's first addition, which takes a lock and allocates. After that and after the
-    /// thread's first addition it is also safe in signal handlers. Not ordered with any other access. About two and a
-    /// half cycles, however many threads count; where the kernel has no restartable sequences, the cost of an
-    /// uncontended atomic addition.
+    /// thread's first addition it is also safe in signal handlers. Not ordered with any other access. Takes about two
+    /// and a half cycles, however many threads count; where the kernel has no restartable sequences, it costs as much
+    /// as an uncontended atomic addition.
     #[inline]
     pub fn add(&self, n: u64) {
         self.shards.add(0, n);

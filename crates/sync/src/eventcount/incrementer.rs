@@ -70,7 +70,7 @@ impl<K: SoleKind, S: Scope> Count<K, S> {
     #[must_use]
     pub fn pair() -> (Incrementer<K, S, Arc<Self>>, Arc<Self>) {
         let count = Arc::new(Self::new());
-        // SAFETY: the count is new, and a handle is the only safe way to increment it, so there is no other
+        // SAFETY: the count is new, and an incrementer is the only safe way to increment it, so there is no other
         // incrementer.
         (unsafe { Incrementer::new(Arc::clone(&count)) }, count)
     }

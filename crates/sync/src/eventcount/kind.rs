@@ -48,7 +48,7 @@ pub trait Kind: Send + Sync + 'static {
 /// A kind with one incrementer.
 pub trait SoleKind: Kind {}
 
-/// The outcome of setting the flag for a waiter with some value.
+/// The outcome of [`announce`](Kind::announce).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Announced {
     /// The count no longer has the waiter's value.

@@ -53,7 +53,7 @@ impl Timekeeper {
         }
     }
 
-    /// Starts the thread that wakes tasks unless it runs already, and returns whether it runs.
+    /// Starts the thread that serves the alarms, unless that thread runs already; returns whether it runs.
     fn has_started(&'static self) -> bool {
         let mut has_thread = lock(&self.has_thread);
         if !*has_thread {

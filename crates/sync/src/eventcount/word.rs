@@ -4,8 +4,8 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// A width of event counts: `u32` or `u64`.
 ///
-/// With 32 bits the whole count is the futex word. With 64 bits it is the lower half, and a wrap-around takes
-/// centuries.
+/// With 32 bits the whole count is the futex word. With 64 bits the futex word is the lower half of the count, and a
+/// wrap-around takes centuries.
 pub trait Width: Send + Sync + 'static {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     type Atomic: Word + super::x86_64::AddUnlocked;

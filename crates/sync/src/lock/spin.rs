@@ -4,13 +4,14 @@ use crate::primitive::spin_loop;
 
 /// The number of checks after which a spinning thread yields: the holder may be waiting for this very core.
 const CHECKS_PER_YIELD: u32 = 100;
-/// The shortest and the longest back-off, in pause instructions, and the factor by which it grows. The longest one
-/// takes some ten microseconds.
+/// The shortest back-off, in pause instructions.
 const MIN_PAUSES: u32 = 8;
+/// The longest back-off, which takes some ten microseconds.
 const MAX_PAUSES: u32 = 512;
+/// The factor by which the back-off grows.
 const GROWTH: u32 = 4;
-/// The number of longest back-offs before a waiter sleeps. A sleep and its wake-up cost all threads involved some
-/// microseconds, so they should happen at most once in two hundred microseconds.
+/// The number of back-offs of maximum length before a waiter sleeps. A sleep and its wake-up cost all threads involved
+/// some microseconds, so they should happen at most once in two hundred microseconds.
 #[cfg(not(loom))]
 const MAX_BACKOFFS: u32 = 20;
 

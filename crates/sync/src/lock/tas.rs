@@ -21,8 +21,8 @@ impl Flag {
     fn clear(&self) {
         #[cfg(not(loom))]
         self.0.store(false, Ordering::Release);
-        // Loom does not know that a failed swap directly follows the store whose value it read, and orders the swap
-        // after this store.
+        // A failed swap has read `true`, so it comes before this store in the word's modification order. Loom does not
+        // know that, and could order it after a plain store.
         #[cfg(loom)]
         self.0.swap(false, Ordering::Release);
     }

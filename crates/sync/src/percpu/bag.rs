@@ -140,7 +140,7 @@ impl<T> Bag<T> {
     }
 
     fn rest(&self) -> MutexGuard<'_, Vec<T>> {
-        // Poison is harmless: a panic of a destructor or an allocation leaves no half-done change of the list.
+        // Poison is harmless: a panic of a destructor or an allocation leaves no change of the list half-done.
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -83,7 +83,8 @@ impl Drop for End {
         OWN.with(|own| {
             if own.state.replace(State::Refused) == State::Registered {
                 call(own.area.get(), UNREGISTER);
-                // The kernel leaves a zero there, but additions by this thread's later destructors must find no slot.
+                // The kernel leaves a zero in this word, but additions by this thread's later destructors must find no
+                // slot.
                 // SAFETY: the area is this thread's own, and the call above keeps the kernel from writing to it.
                 unsafe { (*own.area.get()).0[CONCURRENCY] = u32::MAX };
             }

@@ -138,7 +138,8 @@ impl Revocable {
         self.owned(token)
     }
 
-    /// The current activity of the holder, which may change at any time; [`Ended`](Activity::Ended) if there is none.
+    /// The current activity of the holder, which may change at any time; [`Ended`](Activity::Ended) if no thread holds
+    /// the lock.
     fn holder(&self) -> Activity {
         activity(thread_of(self.owner.load(Relaxed)))
     }
@@ -187,7 +188,8 @@ impl Ownership<'_> {
         Ok(())
     }
 
-    /// Whether this is still the owner. The lock may be gone when this returns. Wait-free, one load.
+    /// Whether this is still the owner. Another thread may have taken the lock away when this returns. Wait-free, one
+    /// load.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.lock.owner.load(Relaxed) == self.token

@@ -61,8 +61,8 @@ impl Slots {
     /// `count` slots, the first of which begins at `first`.
     ///
     /// # Safety
-    /// For every `i` below `count`, the memory at `first + i * STRIDE` is valid as long as the value is used, for as
-    /// many bytes as the operations used touch, and aligned for a `u64`. Only sections with the same [`Numbers`] write
+    /// For every `i` below `count`, the address `first + i * STRIDE` is aligned for a `u64`, and the bytes that the
+    /// operations touch there are valid as long as the value is used. Only sections with the same [`Numbers`] write
     /// there, except as the [module](self) says.
     pub(crate) unsafe fn new(first: NonNull<u64>, count: u32) -> Self {
         Slots { first, count }

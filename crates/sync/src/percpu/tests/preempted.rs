@@ -42,8 +42,9 @@ struct Node {
 struct Done {
     added: AtomicU64,
     swapped: AtomicU64,
-    /// The number drawn last, and the largest that raised a word.
+    /// The number that a worker drew last.
     largest: AtomicU64,
+    /// The largest number that raised a word.
     raised: AtomicU64,
     aborted: AtomicU64,
     finished: AtomicU64,

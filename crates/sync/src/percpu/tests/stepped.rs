@@ -11,7 +11,8 @@ use crate::percpu::section::{self, Here, Numbers, Outcome, Slots};
 
 const ADDITIONS: u64 = 50;
 
-/// Adds [`ADDITIONS`] times in both ways; returns the number of sections that ended, and the sum of the words.
+/// Adds [`ADDITIONS`] times, each time to `words` and by a bare section on `slots`; returns the number of sections that
+/// ended, and the sum of the words.
 fn add(words: &Words, slots: Slots) -> (u64, u64) {
     let mut ended = 0;
     for _ in 0..ADDITIONS {

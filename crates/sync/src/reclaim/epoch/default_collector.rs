@@ -112,7 +112,7 @@ mod fork {
 
     use super::shared;
 
-    /// A name of the calling thread that stays valid in a child of fork.
+    /// A number that identifies the calling thread, and still does so in a child of fork.
     pub(super) fn this_thread() -> usize {
         // SAFETY: `pthread_self` has no preconditions and touches no memory of ours.
         unsafe { libc::pthread_self() as usize }

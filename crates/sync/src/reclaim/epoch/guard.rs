@@ -65,7 +65,7 @@ impl<'l> Guard<'l> {
 
     /// Frees the box behind `object` when all guards alive now are gone.
     ///
-    /// Lock-free, amortised constant time. It pushes to a vector of the thread and frees up to two objects of an
+    /// Lock-free, amortised constant time. A call pushes to a vector of the thread and frees up to two objects of an
     /// earlier batch; once per batch it also passes the collector's fence and reads the state of each thread. A panic
     /// of a destructor that runs here propagates to the caller.
     ///

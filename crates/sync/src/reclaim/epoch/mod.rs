@@ -1,4 +1,4 @@
-//! Epochs: entering and leaving is two stores, however many objects are read in between.
+//! Epochs: entering and leaving take two stores, however many objects are read in between.
 //!
 //! A reader [pins](pin) its thread and then follows shared pointers by plain loads. A writer unlinks an object and
 //! [retires](Guard::retire) it; the object is freed when every reader pinned at that time has left. Epochs suit short

@@ -97,7 +97,7 @@ impl Shared {
 
     /// Notes that an idle entry has garbage.
     pub(super) fn note_left(&self) {
-        // Release pairs with the acquire in `take_note`. It is an exchange, so that a thread that takes any note
+        // Release pairs with the acquire in `take_note`. The store is an exchange, so that a thread that takes any note
         // synchronizes with all notes written before.
         self.left.swap(true, Ordering::Release);
     }

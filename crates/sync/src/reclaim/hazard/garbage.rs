@@ -32,10 +32,10 @@ impl<'d> Local<'d> {
 
     /// Frees the box behind `object` when no hazard protects it.
     ///
-    /// Lock-free, amortised constant time. It pushes to a vector and frees up to two objects of an earlier batch; once
-    /// per batch it also passes the domain's fence, reads all slots, and frees the garbage of one dropped local. At
-    /// most `3 · max(batch, 2 · hazards) + hazards` objects of one local wait when this returns, whatever readers do,
-    /// unless the operating system refuses every heavy fence: then no object is freed. Destructors may retire: the
+    /// Lock-free, amortised constant time. A call pushes to a vector and frees up to two objects of an earlier batch;
+    /// once per batch it also passes the domain's fence, reads all slots, and frees the garbage of one dropped local.
+    /// At most `3 · max(batch, 2 · hazards) + hazards` objects of one local wait when this returns, whatever readers
+    /// do, unless the operating system refuses every heavy fence: then no object is freed. Destructors may retire: the
     /// objects that they retire add to this bound until the destructors have returned. No destructor runs inside
     /// another destructor of this local.
     ///
