@@ -34,7 +34,7 @@ impl Options {
         Options { strategy, ..self }
     }
 
-    /// Makes arrivals wake the waiters of this set as well.
+    /// Makes each event that arrives in the ring wake the waiters of this set as well.
     #[must_use]
     pub fn wait_set(self, set: &WaitSet) -> Self {
         Options { set: Some(Arc::clone(&set.notifier)), ..self }

@@ -11,7 +11,7 @@
 //! 128 bits: the first object, the slot of the cache that exchanged it last, and a tag that every exchange increments.
 //! The tag is the generation counter of Nathan Taylor's allocator and rules out the ABA problem. With 64 bits the tag
 //! never wraps: at 10 million exchanges a second that would take 58 000 years. A 64-bit head would leave 32 bits for
-//! the tag, which wrap within minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
+//! the tag, which would wrap within minutes; the wide exchange costs a few nanoseconds more, once per chain of objects.
 //!
 //! # A kill between two instructions
 //! A process may die while it moves a chain, just before its exchange of the head or just after it. Other processes
@@ -232,8 +232,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         outcome.map(drop).map_err(Head::unpack)
     }
 
-    /// Visits the objects of a chain; returns their number. The walk ends even if other caches change the chain
-    /// meanwhile, perhaps with a [`Damage`].
+    /// Visits the objects of a chain; returns their number. The walk ends, perhaps with a [`Damage`], even if other
+    /// caches change the chain meanwhile.
     pub(crate) fn walk(
         &self,
         first: u32,

@@ -65,8 +65,8 @@
 //!   the file is checked before it serves as an index, so garbage leads to errors, but it can also lose objects.
 //! - All users run on one machine and see each other's PIDs (one PID namespace, one time namespace). Processes of other
 //!   namespaces are refused.
-//! - A program drops its caches before it replaces itself (`exec`). After that it is still the same process, so no
-//!   survivor would recover them.
+//! - A program drops its caches before it replaces itself (`exec`). After an `exec` it is still the same process, so no
+//!   survivor would recover its caches.
 //! - The file is not truncated while it is mapped: an access would cause a SIGBUS. So a file that other users may write
 //!   to is [refused](Error::Untrusted) unless the caller trusts those users, and memfds are sealed. A full file system
 //!   causes the same signal at the first access to an object, unless space was [reserved](Options::reserve).

@@ -29,7 +29,7 @@ pub(super) struct Discarding {
 
 impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     /// Drops the values in the channel, and makes senders drop the values still to come. The last receiver calls this
-    /// when it has left.
+    /// after it has left.
     ///
     /// A panic of a destructor resumes once all destructors have run.
     pub(super) fn discard_from_now_on(&self) {

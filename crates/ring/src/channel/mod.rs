@@ -9,8 +9,8 @@
 //!
 //! Closing is exact: if a `send` reports success, its value is received. Many senders claim slots by compare-and-swap,
 //! which fails once the channel is closed. A sole sender claims without an atomic operation; an exact check for a
-//! closed channel would cost it one per value. So a channel with a sole sender has no `close`. To end such a channel,
-//! ask the sender to stop, or drop the receivers, which also drops the values in the channel.
+//! closed channel would cost an atomic operation per value. So a channel with a sole sender has no `close`. To end such
+//! a channel, ask the sender to stop, or drop the receivers, which also drops the values in the channel.
 //!
 //! The capacity may be any number from 1 on. A channel is full at exactly that number of values; the number of its
 //! slots is the next power of two. There is no capacity of 0, because every value passes through a slot. To learn that

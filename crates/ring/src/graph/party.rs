@@ -38,7 +38,7 @@ impl<P: SequencerParts> Followed for P {
 pub(super) struct Follows(Vec<Arc<dyn Followed>>);
 
 impl Follows {
-    /// Each of `parties` once. A party that has left is replaced by those that it followed.
+    /// Follows each of `parties` once; a party that has left is replaced by those that it followed.
     ///
     /// A party that has left is replaced only once, however many others followed it. Otherwise, with `k` layers of two
     /// parties that each follow both parties of the layer before, there would be 2^k paths to expand.

@@ -55,8 +55,8 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
 
     /// Adds a consumer on its own thread. It starts with the oldest event that some consumer has not handled yet.
     ///
-    /// Producers that need to know how many slots are free wait while the consumer is added, for about a microsecond.
-    /// The call waits for no consumer, and for no thread of a consumer that has left.
+    /// Adding the consumer takes about a microsecond; meanwhile, a producer that has to find out how many slots are
+    /// free must wait. The call waits for no consumer, and for no thread of a consumer that has left.
     ///
     /// # Panics
     /// As [`Builder::handle`](super::Builder::handle), and if the system cannot start a thread. The ring then continues

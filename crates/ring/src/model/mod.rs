@@ -6,11 +6,11 @@
 //! acquire or release, as data races. The models' operations order only what their documentation promises: a light
 //! fence orders only together with a heavy one, and a wake-up does not show its caller what the sleepers did.
 //!
-//! One thing is not explored: which of the *threads* that wait for room a consumer wakes. Their sleeps are bounded and
+//! One thing is not explored: a consumer's choice among the *threads* that wait for room. Their sleeps are bounded and
 //! may end at any time in a model, so the choice affects only performance; tests on the machine cover it. Tasks, whose
 //! sleeps are not bounded, are explored.
 //!
-//! In `cargo xtask test`, the largest models have one event or one preemption less than in `cargo xtask soak models`.
+//! In `cargo xtask test`, the largest models have one event or one preemption fewer than in `cargo xtask soak models`.
 //! The smaller models allow more preemptions; they too reach full rings, and waits on both sides.
 //!
 //! # Mutations

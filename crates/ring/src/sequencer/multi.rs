@@ -281,8 +281,8 @@ mod tests {
         for passed in 0..20 {
             let sides = Sides::new();
             sides.pass(passed);
-            // This is a thread that was stopped right before it stored a hint from the very beginning, and stores it
-            // only now.
+            // These are the late stores of threads that were stopped right before they stored the first hints of the
+            // ring.
             sides.producers.claims.limit.store(4, Ordering::Relaxed);
             sides.consumers.claims.limit.store(0, Ordering::Relaxed);
             assert_eq!(sides.produce(4, 4), Some(passed..passed + 4), "after {passed} positions");

@@ -20,7 +20,7 @@ pub struct Single {
 /// The participant's private state.
 #[derive(Debug, Clone)]
 pub struct SingleHand {
-    /// The end of the completed positions: a private copy of the cursor. To load the cursor right after it was stored
+    /// The end of the completed positions: a private copy of the cursor. Loading the cursor right after it was stored
     /// takes five times as long as an addition, and each event would wait for that load.
     next: Cell<u64>,
     /// All positions before this are free.

@@ -59,8 +59,8 @@ impl<T: Plain> Producer<T> {
         (self.free() > 0 || self.wait(Some(deadline))) && self.publish(&[event]) == 1
     }
 
-    /// Sends all events in order, waiting for room. Each time as many as there is room for are sent together, with one
-    /// wake-up.
+    /// Sends all events in order, waiting for room. As many events as there is room for are sent together, with one
+    /// wake-up for all of them.
     pub fn send_all(&mut self, mut events: &[T]) {
         while !events.is_empty() {
             if self.free() == 0 {

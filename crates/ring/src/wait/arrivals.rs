@@ -1,6 +1,6 @@
 //! Waiting for events.
 //!
-//! **A consumer that sleeps for each event stays registered.** To register takes a heavy fence, which is a system call
+//! **A consumer that sleeps for each event stays registered.** Registering takes a heavy fence, which is a system call
 //! and interrupts the current sender. It also slows the next wake-up, which then takes 1.3 times as long as that of a
 //! bare futex, instead of 1.0 to 1.1 times. So a consumer that has stopped polling, and is the only waiter of its ring,
 //! stays registered when it wakes up. A sender may then notify a consumer that is awake, which costs 3 ns. The
@@ -89,7 +89,7 @@ impl Arrivals {
         self.notifier.wake(usize::MAX);
     }
 
-    /// Wakes one more waiter, because the caller sees more than one event, or may not take its event.
+    /// Wakes one more waiter, because the caller sees more than one event, or perhaps does not take its event.
     pub(crate) fn pass_on(&self) {
         if self.notifier.has_waiters() && self.are_interchangeable() {
             self.wake(1);

@@ -91,7 +91,7 @@ pub(super) fn of_wake_up() -> u32 {
     if cfg!(loom) { 1 } else { COSTS.wake_up_ns.load(Ordering::Relaxed) }
 }
 
-/// Nanoseconds of a sleep. To fall asleep takes about as long as the wake-up.
+/// Nanoseconds of a sleep. Falling asleep takes about as long as the wake-up.
 pub(super) fn of_sleep() -> u32 {
     2 * of_wake_up()
 }

@@ -311,8 +311,8 @@ impl FreeSpace {
         }
     }
 
-    /// Wakes one more task, because the task that was woken may not use its slot. Threads find a free slot without
-    /// this.
+    /// Wakes one more task, because the task that was woken perhaps does not use its slot. Threads find a free slot
+    /// without this.
     pub(crate) fn pass_on(&self) {
         if self.tasks.has_waiters() {
             self.tasks.wake(1);

@@ -56,7 +56,7 @@
 //! | `MAX_GATHERING_NS`: 1600 | ns | the latency that throughput may cost, a third of a wake-up where wake-ups are quickest |
 //! | `EVENT_PS`: 1600 | ps | every event takes longer to pass; a pause of this time per slot cannot fill the ring |
 //! | `MAX_HALVINGS`: 5 | | polling for less than 1/32 `S` makes a few checks, and finds little |
-//! | `SHARED`: 2 | quick yields | to yield to another thread and return takes two switches |
+//! | `SHARED`: 2 | quick yields | yielding to another thread and returning takes two switches |
 //! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn, and yields that last a turn 1/32 of the time |
 //! | `MIN_TURN_NS`: 1,000,000 | ns | the next polling producer first has to fill its core's caches |
 //! | `MAX_YIELD_NS`: 100,000,000 | ns | a process that was stopped in a yield yields again within 3.2 s |

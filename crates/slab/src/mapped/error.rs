@@ -92,7 +92,7 @@ pub enum Error {
     /// The header's numbers do not describe a slab, although their checksum is right.
     #[error("the slab's header is wrong: {what} is {found}, expected {expected}")]
     Geometry {
-        /// The number.
+        /// The name of the number.
         what: &'static str,
         /// The value that it must have.
         expected: u64,
@@ -131,7 +131,7 @@ pub enum Error {
     /// Another process keeps this one waiting.
     #[error("process {pid} has been {work} for {waited_ms} ms and {}", outlook(*pid, *is_stopped))]
     Busy {
-        /// That process.
+        /// The PID of that process.
         pid: u32,
         /// The time for which this process has waited.
         waited_ms: u64,

@@ -24,7 +24,7 @@
 //! | 48, 49 | the depot's head: first object, one more than the slot of the cache that exchanged it last (32 bits each); tag | per chain |
 //!
 //! All other words are zero. A new minor version may give a meaning only to words that were zero, and zero must keep
-//! the old meaning, so older files open; a file of a newer minor version does not.
+//! the old meaning, so this library opens older files; it refuses a file of a newer minor version.
 
 use crate::mapped::error::Error;
 use crate::mapped::geometry::Geometry;

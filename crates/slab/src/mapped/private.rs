@@ -11,8 +11,8 @@ use crate::mapped::handle::Handle;
 /// Dropping it frees it. [Publishing](RawPrivate::publish) it makes it reachable by its handle. If its process dies, it
 /// becomes an orphan, with its contents. If it is forgotten (`std::mem::forget`), it stays allocated; when its cache
 /// has ended, the next process that opens the slab or [recovers](crate::RawSlab::recover) makes it an orphan. In the
-/// child of a `fork`, the object still belongs to the parent: do not write to it there; to drop or publish it there has
-/// no effect.
+/// child of a `fork`, the object still belongs to the parent: do not write to it there; dropping or publishing it there
+/// has no effect.
 ///
 /// ```
 /// use millstream_slab::RawSlab;

@@ -27,7 +27,7 @@ impl<const WORDS: usize> Shards<WORDS> {
     #[inline]
     pub(super) fn add(&self, word: usize, n: u64) {
         assert!(word < WORDS, "word {word} of {WORDS}");
-        // SAFETY: `set` named the first of `WORDS` words to the site, and `word` is below that number.
+        // SAFETY: `set` gave the site the first of `WORDS` words, and `word` is below that number.
         if !unsafe { self.site.add(word, n) } {
             self.add_by_words(word, n);
         }

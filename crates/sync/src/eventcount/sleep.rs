@@ -47,7 +47,7 @@ mod futex {
     impl Queue {
         pub(super) fn sleep(self, word: &impl Word, expected: u64, limit: Option<Duration>, shared: bool) {
             count_system_call();
-            // A limit beyond the range becomes the longest representable one.
+            // A limit that exceeds the range of a `timespec` becomes the longest that fits.
             let limit = limit.map(|limit| libc::timespec {
                 tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
                 tv_nsec: limit.subsec_nanos().into(),

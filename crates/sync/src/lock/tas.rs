@@ -33,7 +33,7 @@ impl Flag {
     }
 }
 
-/// Defines a lock on a flag; `$wait` sets a flag that the first try found set.
+/// Defines a lock on a flag; `$wait` acquires the lock after a first try that failed.
 macro_rules! test_and_set {
     ($(#[$attribute:meta])* $lock:ident, $wait:ident) => {
         $(#[$attribute])*

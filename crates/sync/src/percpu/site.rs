@@ -9,7 +9,7 @@ use std::sync::atomic::{
 use super::section::{self, Here, Numbers, Outcome, Slots};
 use super::{Area, Word};
 
-/// The location of per-CPU words; unusable until [`set`](Site::set) names it.
+/// The location of per-CPU words, which [`set`](Site::set) stores; unusable before.
 #[derive(Debug)]
 pub(crate) struct Site {
     /// The common offset of all threads' areas, or 0 before [`set`](Site::set).
@@ -23,8 +23,8 @@ impl Site {
         Site { offset: AtomicIsize::new(0), first: AtomicPtr::new(ptr::null_mut()), count: AtomicU32::new(0) }
     }
 
-    /// Names the first word, which must live as long as the site is used. Has no effect where threads have their areas
-    /// at different offsets.
+    /// Stores the location of the first word, which must live as long as the site is used. Has no effect where threads
+    /// have their areas at different offsets.
     pub(crate) fn set(&self, word: Word<'_>) {
         if let Some(offset) = Area::common_offset() {
             let slots = word.slots();
@@ -39,7 +39,7 @@ impl Site {
     /// failed or the site is not set yet.
     ///
     /// # Safety
-    /// There is a word with this index, counted from the word that [`set`](Self::set) named.
+    /// There is a word with this index, counted from the word that was given to [`set`](Self::set).
     #[inline(always)]
     pub(crate) unsafe fn add(&self, index: usize, n: u64) -> bool {
         let offset = self.offset.load(Acquire);

@@ -133,8 +133,9 @@ pub(super) struct Member {
     ready: Ready,
 }
 
-// SAFETY: the participant and the numbers are atomic. Only the thread that has acquired the entry touches `bags` and
-// `ready` (the registry passes entries on with acquire and release), or the thread that owns the whole collector.
+// SAFETY: the participant and the numbers are atomic. `bags` and `ready` are touched only by the thread that has
+// acquired the entry (the registry passes entries on with acquire and release), or by the thread that owns the whole
+// collector.
 unsafe impl Sync for Member {}
 
 impl Member {
