@@ -45,7 +45,7 @@ impl<T: Plain> Consumer<T> {
         Consumer { segment, limit: 0 }
     }
 
-    /// Handles the next event, waiting for it as long as necessary. It is consumed when `handle` returns.
+    /// Handles the next event, waiting for it as long as necessary. The event is consumed when `handle` returns.
     pub fn handle<R>(&mut self, handle: impl FnOnce(&T) -> R) -> R {
         if self.ready() == 0 {
             self.wait(None);

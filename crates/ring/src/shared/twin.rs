@@ -52,7 +52,7 @@ impl<T: Plain + Default> Ring<T> {
     }
 }
 
-/// The moment at which a process is killed. It has stored its position, and has not woken the other side.
+/// The moment at which a process is killed, after it has stored its position and before it has woken the other side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Killed {
     BeforeItWakes,

@@ -163,7 +163,7 @@ impl RawCache {
 
     /// Sets the application's number for the user of this cache: a worker, a job, a connection. Objects that this cache
     /// publishes from now on have this [owner](RawSlab::owner), and so have the objects that it holds when its process
-    /// dies. It has no effect where the slab keeps no [owners](crate::Options::owners).
+    /// dies. This call has no effect where the slab keeps no [owners](crate::Options::owners).
     pub fn set_owner(&self, owner: u64) {
         if !self.is_ours() {
             return;

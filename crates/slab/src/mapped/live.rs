@@ -74,7 +74,7 @@ pub(crate) fn owner(mapping: &Mapping, index: u64, found: Word) -> u64 {
         (Some(_), Some(State::Held(slot))) => {
             mapping.slots().get(usize::from(slot)).map_or(NO_OWNER, |slot| slot.user.load(Ordering::Relaxed))
         }
-        // Relaxed: written before the word, which was read with acquire.
+        // Relaxed: the number was written before the word, and the word was read with acquire.
         (Some(owners), _) => owners[index as usize].load(Ordering::Relaxed),
         (None, _) => NO_OWNER,
     }

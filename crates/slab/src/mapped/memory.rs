@@ -45,8 +45,8 @@ impl Memory {
         let bytes = usize::try_from(bytes).map_err(|_| failed(rustix::io::Errno::NOMEM))?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         let slack = if huge_pages { HUGE_PAGE as usize } else { 0 };
-        // SAFETY: a new mapping at an address that the kernel chooses overlaps no other. It reserves address space in
-        // which the start can be aligned.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps no other. The mapping reserves address
+        // space in which the start can be aligned.
         let room = unsafe {
             mmap_anonymous(ptr::null_mut(), bytes + slack, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         };

@@ -110,8 +110,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
 
     /// Keeps an owner for each object: the number that the application gave its last holder's
     /// [cache](RawCache::set_owner), written when the object is published and when its holder is found dead. So a
-    /// supervisor can tell a dead worker's objects from those of others; see [`RawSlab::owner`]. It costs 8 bytes an
-    /// object, and one more store for each publication.
+    /// supervisor can tell a dead worker's objects from those of others; see [`RawSlab::owner`]. This option costs 8
+    /// bytes for each object, and one more store for each publication.
     #[must_use]
     pub fn owners(mut self) -> Self {
         self.owners = true;
@@ -139,7 +139,7 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
 
     /// Asks for huge pages: objects begin at a multiple of 2 MiB, in the file and in memory, and the kernel is advised.
     /// The kernel grants them for memory without a file, and for `/dev/shm` and memfd where
-    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` allows it. It affects speed only.
+    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` allows it. This option affects speed only.
     #[must_use]
     pub fn huge_pages(mut self) -> Self {
         self.huge_pages = true;

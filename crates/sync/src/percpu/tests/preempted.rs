@@ -50,7 +50,7 @@ struct Done {
     finished: AtomicU64,
 }
 
-/// Ids of the worker threads, for the disturbance.
+/// Ids of the worker threads, for the code that disturbs them.
 #[derive(Default)]
 struct Workers([AtomicI32; WORKERS]);
 
