@@ -70,7 +70,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
         self.add(follows, false, move |cell, place| cell.with(|event| handle(unsafe { &*event }, place)))
     }
 
-    /// Adds a consumer that may change events, on its own thread.
+    /// Adds a consumer on its own thread; this consumer may change events.
     ///
     /// If `handle` panics, its consumer leaves, like that of [`handle`](Self::handle). The followers then see events
     /// without the changes of `handle`: fields that only `handle` writes have the values of the slot's last lap, or of

@@ -80,8 +80,8 @@ pub fn flush() {
         MEMBER.with(Cell::get)
     };
     // The pointer is null while this thread's storage is being destroyed; then the thread has no garbage of its own.
-    // SAFETY: the pointer is null, or to an entry that this thread has acquired in the process's collector, which is
-    // never dropped.
+    // SAFETY: the pointer is null, or points to an entry that this thread has acquired in the process's collector,
+    // which is never dropped.
     if let Some(member) = unsafe { member.as_ref() } {
         super::guard::flush(member, shared());
     }
