@@ -63,7 +63,7 @@ impl Follows {
         *self = Follows::new(self.0.iter().chain([party]));
     }
 
-    /// Replaces parties that have left with those that they followed.
+    /// Replaces each party that has left by the parties that it followed.
     pub(super) fn forget_departed(&mut self) {
         *self = Follows::new(&self.0);
     }

@@ -297,8 +297,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         mapping.initialise(capacity)?;
         mapping.attach(Others::Watched)?;
         if let Some(file) = mapping.memory.file() {
-            // The header is written out before the file has a name, so a named file is a slab, after a power failure,
-            // too.
+            // The header is written out before the file has a name, so a file with a name is a slab, even after a power
+            // failure.
             mapping.memory.sync(0, PAGE)?;
             file.sync_all().map_err(|source| Error::system("write the new slab to its device", source))?;
         }

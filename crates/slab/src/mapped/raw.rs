@@ -66,9 +66,9 @@ impl RawSlab {
     /// Opens the slab in a file, whatever state its last users left it in.
     ///
     /// Recovers the objects of dead processes, while others continue. If no process uses the slab, checks the free
-    /// list. A list that is damaged, or that is from before a restart of the machine, is rebuilt from the objects'
-    /// words. Recovery and check each take time in proportion to the objects ever used, some ten milliseconds for a
-    /// million.
+    /// list. A list that is damaged, or that is from before a restart of the machine or from users of another
+    /// namespace, is rebuilt from the objects' words. Recovery and check each take time in proportion to the objects
+    /// ever used, some ten milliseconds for a million.
     ///
     /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is
     /// stopped. Waits equally long for processes that recover, and opens even if they have not finished: the objects
