@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use millstream_sync::eventcount::parameters::{Sole, SoleKind, TwoWord};
+use millstream_sync::eventcount::parameters::{InPlace, SoleKind, TwoWord};
 use millstream_sync::eventcount::{Count, EventCount, EventCount64};
 
 use super::clock;
@@ -16,10 +16,11 @@ const QUICK_INCREMENTS: u64 = 100_000;
 /// Does `n` increments and returns the count.
 type Work = fn(n: u64) -> u64;
 
-const ONE: [(&str, Role, Work); 5] = [
-    ("SpEventCount, 32 bits", Role::Ours, sole::<Sole<u32>>),
-    ("SpEventCount, 64 bits", Role::Ours, sole::<Sole<u64>>),
-    ("TwoWordEventCount, 64 bits", Role::Ours, sole::<TwoWord<u64>>),
+const ONE: [(&str, Role, Work); 6] = [
+    ("SpEventCount, 32 bits", Role::Ours, sole::<TwoWord<u32>>),
+    ("SpEventCount, 64 bits", Role::Ours, sole::<TwoWord<u64>>),
+    ("InPlaceEventCount, 32 bits", Role::Ours, sole::<InPlace<u32>>),
+    ("InPlaceEventCount64", Role::Ours, sole::<InPlace<u64>>),
     ("plain store", Role::Peer, plain_stores),
     ("plain store, loop unrolled", Role::Reference, unrolled_stores),
 ];

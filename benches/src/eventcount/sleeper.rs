@@ -107,11 +107,11 @@ pub fn wakes<B: Bed>(times: u64) -> Wakes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_sync::eventcount::parameters::{Many, Sole};
+    use millstream_sync::eventcount::parameters::{InPlace, Many};
 
     #[test]
     fn every_wake_wakes_the_sleeper_once() {
-        for wakes in [wakes::<BareFutex>(50), wakes::<Counted<Many<u32>>>(50), wakes::<Counted<Sole<u64>>>(50)] {
+        for wakes in [wakes::<BareFutex>(50), wakes::<Counted<Many<u32>>>(50), wakes::<Counted<InPlace<u64>>>(50)] {
             assert_eq!((wakes.calls.len(), wakes.latencies.len()), (50, 50));
             assert!(wakes.latencies.iter().all(|&latency| latency > 0), "a sleeper ran before it was woken");
         }

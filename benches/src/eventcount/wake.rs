@@ -1,6 +1,6 @@
 //! Increments that wake a sleeper.
 
-use millstream_sync::eventcount::parameters::{Many, Sole, TwoWord};
+use millstream_sync::eventcount::parameters::{InPlace, Many, TwoWord};
 
 use super::clock;
 use super::sleeper::{BareFutex, Counted, Wakes, wakes};
@@ -20,8 +20,8 @@ type TimesOf = fn(&Wakes) -> &[u64];
 const BEDS: [(&str, Role, Work); 5] = [
     ("EventCount, 32 bits", Role::Ours, wakes::<Counted<Many<u32>>>),
     ("EventCount, 64 bits", Role::Ours, wakes::<Counted<Many<u64>>>),
-    ("SpEventCount, 64 bits", Role::Ours, wakes::<Counted<Sole<u64>>>),
-    ("TwoWordEventCount, 64 bits", Role::Ours, wakes::<Counted<TwoWord<u64>>>),
+    ("SpEventCount, 64 bits", Role::Ours, wakes::<Counted<TwoWord<u64>>>),
+    ("InPlaceEventCount64", Role::Ours, wakes::<Counted<InPlace<u64>>>),
     ("bare futex", Role::Peer, wakes::<BareFutex>),
 ];
 

@@ -16,15 +16,15 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use asleep::{thread_number, until_asleep};
-use millstream_sync::eventcount::parameters::{Kind, Many, Sole, TwoWord};
+use millstream_sync::eventcount::parameters::{InPlace, Kind, Many, TwoWord};
 use millstream_sync::eventcount::{Count, Key, SpinPolicy, Waited};
 
 macro_rules! for_each_kind {
     ($($property:ident)*) => {
         for_each_kind!(@ many_32 Many<u32> [$($property)*]);
         for_each_kind!(@ many_64 Many<u64> [$($property)*]);
-        for_each_kind!(@ sole_32 Sole<u32> [$($property)*]);
-        for_each_kind!(@ sole_64 Sole<u64> [$($property)*]);
+        for_each_kind!(@ sole_32 InPlace<u32> [$($property)*]);
+        for_each_kind!(@ sole_64 InPlace<u64> [$($property)*]);
         for_each_kind!(@ two_word_32 TwoWord<u32> [$($property)*]);
         for_each_kind!(@ two_word_64 TwoWord<u64> [$($property)*]);
     };

@@ -23,7 +23,7 @@ mod processes {
     use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
     use std::time::{Duration, Instant};
 
-    use millstream_sync::eventcount::parameters::{Kind, Many, Shared, Sole, TwoWord};
+    use millstream_sync::eventcount::parameters::{InPlace, Kind, Many, Shared, TwoWord};
     use millstream_sync::eventcount::{Count, SpinPolicy};
 
     use crate::asleep::{thread_number, until_asleep};
@@ -91,8 +91,8 @@ mod processes {
     fn with_kind(kind: &str, role: &str, file: &Path) {
         match kind {
             "many-64" => play::<Many<u64>>(kind, role, file),
-            "sole-32" => play::<Sole<u32>>(kind, role, file),
-            "sole-64" => play::<Sole<u64>>(kind, role, file),
+            "sole-32" => play::<InPlace<u32>>(kind, role, file),
+            "sole-64" => play::<InPlace<u64>>(kind, role, file),
             "two-word-64" => play::<TwoWord<u64>>(kind, role, file),
             _ => panic!("no kind {kind}"),
         }
@@ -152,7 +152,7 @@ mod processes {
     }
     attach_sole!(TwoWord<u64>);
     #[cfg(target_arch = "x86_64")]
-    attach_sole!(Sole<u32> Sole<u64>);
+    attach_sole!(InPlace<u32> InPlace<u64>);
     #[cfg(not(target_arch = "x86_64"))]
     attach_sole!(TwoWord<u32>);
 

@@ -20,7 +20,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use millstream_sync::eventcount::Count;
-use millstream_sync::eventcount::parameters::{Kind, Sole, TwoWord};
+use millstream_sync::eventcount::parameters::{InPlace, Kind, TwoWord};
 use millstream_verify_random::{Random, stress};
 
 /// No thread is kept from running for this long.
@@ -123,12 +123,12 @@ fn delay(turns: u64) {
 
 #[test]
 fn sole_32_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
-    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u32>>();
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<InPlace<u32>>();
 }
 
 #[test]
 fn sole_64_a_flag_set_while_the_sum_is_on_its_way_is_seen() {
-    a_flag_set_while_the_sum_is_on_its_way_is_seen::<Sole<u64>>();
+    a_flag_set_while_the_sum_is_on_its_way_is_seen::<InPlace<u64>>();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use millstream_sync::eventcount::parameters::{Kind, Many, Sole, TwoWord};
+use millstream_sync::eventcount::parameters::{InPlace, Kind, Many, TwoWord};
 use millstream_sync::eventcount::{Count, EventCount, EventCount64, SpinPolicy};
 use millstream_verify_random::{Random, stress};
 
@@ -163,12 +163,12 @@ fn many_32_no_wake_up_is_lost() {
 
 #[test]
 fn sole_32_no_wake_up_is_lost() {
-    no_wake_up_is_lost::<Sole<u32>>("sole, 32 bits");
+    no_wake_up_is_lost::<InPlace<u32>>("sole, 32 bits");
 }
 
 #[test]
 fn sole_64_no_wake_up_is_lost() {
-    no_wake_up_is_lost::<Sole<u64>>("sole, 64 bits");
+    no_wake_up_is_lost::<InPlace<u64>>("sole, 64 bits");
 }
 
 #[test]

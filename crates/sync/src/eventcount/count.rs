@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::kind::{Announced, Kind};
+use super::kind::{Announced, Kind, SoleKind};
 use super::many::Many;
 use super::quiet::Quiet;
 use super::scope::{Certainty, Private, Scope};
@@ -228,6 +228,24 @@ impl<K: Kind, S: Scope> Count<K, S> {
         // what `add` and `settle` require.
         unsafe {
             if self.kind.add::<S>(n) {
+                self.settle(most);
+            }
+        }
+    }
+
+    /// Adds `n` and wakes at most `most` waiters, by the incrementer with this copy of the count.
+    ///
+    /// # Safety
+    /// The contract of [`add_waking_unchecked`](Self::add_waking_unchecked), and that of
+    /// [`add_cached`](SoleKind::add_cached).
+    #[inline]
+    pub(super) unsafe fn add_cached(&self, cached: &mut K::Cached, n: u64, most: usize)
+    where
+        K: SoleKind,
+    {
+        // SAFETY: the caller promises what `add_cached` and `settle` require.
+        unsafe {
+            if self.kind.add_cached::<S>(cached, n) {
                 self.settle(most);
             }
         }

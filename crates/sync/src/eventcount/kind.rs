@@ -46,7 +46,21 @@ pub trait Kind: Send + Sync + 'static {
 }
 
 /// A kind with one incrementer.
-pub trait SoleKind: Kind {}
+pub trait SoleKind: Kind {
+    /// The incrementer's copy of the count, if the kind uses one. A loop of increments has the copy in a register, so no
+    /// increment loads what the previous one stored.
+    type Cached: std::fmt::Debug + Send;
+
+    /// Reads the copy for a new incrementer.
+    fn cache(&self) -> Self::Cached;
+
+    /// Like [`add`](Kind::add), by the incrementer that has a cached copy of the count.
+    ///
+    /// # Safety
+    /// The contract of [`add`](Kind::add). The copy comes from [`cache`](SoleKind::cache), and each call of `add` or
+    /// `add_cached` since then passed it.
+    unsafe fn add_cached<S: Scope>(&self, cached: &mut Self::Cached, n: u64) -> bool;
+}
 
 /// The outcome of [`announce`](Kind::announce).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

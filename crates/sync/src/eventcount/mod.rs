@@ -10,7 +10,8 @@
 //! | incrementers | waiters in one process | waiters in several processes | increment without waiters |
 //! | --- | --- | --- | --- |
 //! | any thread | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
-//! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | on x86-64 about a store and a half; elsewhere two loads, a store, a [light fence](millstream_fence::light) |
+//! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | a store, two loads, a [light fence](millstream_fence::light) |
+//! | one thread at a time, x86-64 | [`InPlaceEventCount`], [`InPlaceEventCount64`] | | an addition to memory: one to four cycles, by processor |
 //!
 //! Take 64 bits if the count is also a sequence: then [`value`](Count::value) is the published position, and an
 //! increment publishes. Take 64 bits, too, if a waiter may be kept from running while the count wraps around. With 32
@@ -48,7 +49,7 @@
 //! # Memory shared between processes
 //! A shared count contains no pointers, so each process may map it at any address. Zeroed memory is a new count
 //! (`examples/shared_count.rs`). Threads of all processes can wait for the count; tasks cannot. The layout begins with
-//! the count's word. In the portable form for one incrementer, a `u32` follows that is 1 while there may be waiters.
+//! the count's word. In a count with one incrementer, a `u32` follows that is 1 while there may be waiters.
 //! The last field is a `u32` that is 1 if the single incrementer's process registered for heavy fences, else 0.
 //!
 //! Any process may be killed at any moment. A killed waiter leaves at worst a flag, which costs the next increment one
@@ -63,9 +64,9 @@
 //! its code:
 //!
 //! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
-//! - `unlocked.rs` (one incrementer, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the
+//! - `unlocked.rs` (one incrementer, in place, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the
 //!   incrementer between two instructions, and the whole increment is one instruction.
-//! - `two_word.rs` (one incrementer, elsewhere): the incrementer's light fence pairs with the waiter's heavy fence.
+//! - `two_word.rs` (one incrementer): the incrementer's light fence pairs with the waiter's heavy fence.
 //!
 //! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag. Waiters for a count with
 //! a single incrementer pay for the fence, some 10 µs, each time they go to sleep.
@@ -82,8 +83,8 @@
 //! there.
 //!
 //! # How it is proven
-//! Loom models check the counts of many incrementers and the portable form for one, with threads and tasks
-//! (`tests/eventcount_loom.rs`), and an enumeration of all executions of an x86-TSO machine checks the form for x86-64
+//! Loom models check the counts of many incrementers and the two-word form for one, with threads and tasks
+//! (`tests/eventcount_loom.rs`), and an enumeration of all executions of an x86-TSO machine checks the form in place
 //! (`verify/tso`). Stress tests run with both kinds of fences, between threads and between processes.
 //! `verify/README.md` lists mutations, each with the test that catches it.
 //!
@@ -125,29 +126,38 @@ pub mod parameters {
     pub use super::scope::Shared;
     pub use super::two_word::TwoWord;
 
-    /// The cheapest kind with one incrementer on this machine.
+    /// The kind with one incrementer and one word. Machines without it have the two words in its place.
     #[cfg(all(target_arch = "x86_64", not(loom)))]
-    pub type Sole<W> = super::unlocked::Unlocked<W>;
-    /// The cheapest kind with one incrementer on this machine.
+    pub type InPlace<W> = super::unlocked::Unlocked<W>;
+    /// The kind with one incrementer and one word. Machines without it have the two words in its place.
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    pub type Sole<W> = TwoWord<W>;
+    pub type InPlace<W> = TwoWord<W>;
 }
 
-use parameters::{Many, Shared, Sole};
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+use parameters::InPlace;
+use parameters::{Many, Shared, TwoWord};
 
 /// Many incrementers, 32 bits, waiters in one process.
 pub type EventCount = Count<Many<u32>>;
 /// Many incrementers, 64 bits, waiters in one process.
 pub type EventCount64 = Count<Many<u64>>;
 /// One incrementer, 32 bits, waiters in one process.
-pub type SpEventCount = Count<Sole<u32>>;
+pub type SpEventCount = Count<TwoWord<u32>>;
 /// One incrementer, 64 bits, waiters in one process.
-pub type SpEventCount64 = Count<Sole<u64>>;
+pub type SpEventCount64 = Count<TwoWord<u64>>;
 /// Many incrementers, 32 bits, waiters in several processes.
 pub type SharedEventCount = Count<Many<u32>, Shared>;
 /// Many incrementers, 64 bits, waiters in several processes.
 pub type SharedEventCount64 = Count<Many<u64>, Shared>;
 /// One incrementer, 32 bits, waiters in several processes.
-pub type SharedSpEventCount = Count<Sole<u32>, Shared>;
+pub type SharedSpEventCount = Count<TwoWord<u32>, Shared>;
 /// One incrementer, 64 bits, waiters in several processes.
-pub type SharedSpEventCount64 = Count<Sole<u64>, Shared>;
+pub type SharedSpEventCount64 = Count<TwoWord<u64>, Shared>;
+/// One incrementer, 32 bits of which one is the flag, waiters in one process; x86-64 only. An increment is one addition
+/// to memory, which on some processors waits for the store of the previous increment.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub type InPlaceEventCount = Count<InPlace<u32>>;
+/// One incrementer, 64 bits of which one is the flag, waiters in one process; x86-64 only. See [`InPlaceEventCount`].
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub type InPlaceEventCount64 = Count<InPlace<u64>>;

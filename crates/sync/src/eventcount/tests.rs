@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::parameters::{Kind, Many, Sole, TwoWord};
+use super::parameters::{InPlace, Kind, Many, TwoWord};
 use super::sleep::count::system_calls;
 use super::{Count, EventCount, SpinPolicy, Waited};
 
@@ -30,8 +30,8 @@ fn without_sleepers<K: Kind>() {
 fn without_sleepers_a_million_increments_make_no_system_call() {
     without_sleepers::<Many<u32>>();
     without_sleepers::<Many<u64>>();
-    without_sleepers::<Sole<u32>>();
-    without_sleepers::<Sole<u64>>();
+    without_sleepers::<InPlace<u32>>();
+    without_sleepers::<InPlace<u64>>();
     without_sleepers::<TwoWord<u32>>();
     without_sleepers::<TwoWord<u64>>();
 }
@@ -55,8 +55,8 @@ fn gave_up<K: Kind>(most: u64) {
 #[test]
 fn an_abandoned_wait_costs_one_system_call() {
     gave_up::<Many<u32>>(1);
-    gave_up::<Sole<u32>>(1);
-    gave_up::<Sole<u64>>(1);
+    gave_up::<InPlace<u32>>(1);
+    gave_up::<InPlace<u64>>(1);
     gave_up::<TwoWord<u64>>(1);
 }
 
@@ -83,7 +83,7 @@ fn waking_few<K: Kind>() {
 #[test]
 fn waking_one_without_waiters_ends_the_system_calls() {
     waking_few::<Many<u32>>();
-    waking_few::<Sole<u64>>();
+    waking_few::<InPlace<u64>>();
     waking_few::<TwoWord<u32>>();
 }
 
@@ -91,7 +91,7 @@ fn waking_one_without_waiters_ends_the_system_calls() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_flagged_sum_wakes_and_the_next_increment_clears_the_flag() {
-    let count = Count::<Sole<u32>>::starting_at(u64::MAX);
+    let count = Count::<InPlace<u32>>::starting_at(u64::MAX);
     let each: Vec<u64> = (0..4).map(|_| calls(|| increment(&count))).collect();
     assert_eq!((each, count.value()), (vec![1, 1, 0, 0], 3));
 }

@@ -1,4 +1,4 @@
-//! One incrementer on any machine: the count in one word, the flag in another.
+//! One incrementer: the count in one word, the flag in another.
 
 use super::kind::{Announced, Kind, SoleKind};
 use super::scope::{Overlooks, Scope};
@@ -29,7 +29,29 @@ pub struct TwoWord<W: Width> {
     waiters: AtomicU32,
 }
 
-impl<W: Width> SoleKind for TwoWord<W> {}
+impl<W: Width> SoleKind for TwoWord<W> {
+    type Cached = u64;
+
+    fn cache(&self) -> u64 {
+        self.value()
+    }
+
+    #[inline(always)]
+    unsafe fn add_cached<S: Scope>(&self, cached: &mut u64, n: u64) -> bool {
+        // Relaxed: the second read below sees a flag that this read misses.
+        let waited = self.waiters.load(Ordering::Relaxed) != 0;
+        // The flag belongs to waiters for the current value, so it is cleared only right before the value changes.
+        if waited && Self::wrap(n) != 0 {
+            // Relaxed: the release store below keeps this store before the new value.
+            self.waiters.store(0, Ordering::Relaxed);
+        }
+        *cached = cached.wrapping_add(n);
+        self.value.store(*cached, Ordering::Release);
+        // Pairs with the heavy fence between a waiter's flag and its check of the value.
+        S::light();
+        waited | (self.waiters.load(Ordering::Relaxed) != 0)
+    }
+}
 
 impl<W: Width> Kind for TwoWord<W> {
     #[cfg(not(loom))]
@@ -54,18 +76,9 @@ impl<W: Width> Kind for TwoWord<W> {
     #[inline(always)]
     unsafe fn add<S: Scope>(&self, n: u64) -> bool {
         // A plain load and store lose nothing: the caller ensures that no other thread increments.
-        let value = self.value.load(Ordering::Relaxed);
-        // Relaxed: the second read below sees a flag that this read misses.
-        let waited = self.waiters.load(Ordering::Relaxed) != 0;
-        // The flag belongs to waiters for the current value, so it is cleared only right before the value changes.
-        if waited && Self::wrap(n) != 0 {
-            // Relaxed: the release store below keeps this store before the new value.
-            self.waiters.store(0, Ordering::Relaxed);
-        }
-        self.value.store(value.wrapping_add(n), Ordering::Release);
-        // Pairs with the heavy fence between a waiter's flag and its check of the value.
-        S::light();
-        waited | (self.waiters.load(Ordering::Relaxed) != 0)
+        let mut value = self.value.load(Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract, and the value was just read.
+        unsafe { self.add_cached::<S>(&mut value, n) }
     }
 
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize) {

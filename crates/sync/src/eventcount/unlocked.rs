@@ -81,7 +81,18 @@ impl<W: Width> Unlocked<W> {
     }
 }
 
-impl<W: Width> SoleKind for Unlocked<W> {}
+impl<W: Width> SoleKind for Unlocked<W> {
+    /// The instruction reads the count where it is.
+    type Cached = ();
+
+    fn cache(&self) {}
+
+    #[inline(always)]
+    unsafe fn add_cached<S: Scope>(&self, (): &mut (), n: u64) -> bool {
+        // SAFETY: the caller keeps the contract.
+        unsafe { self.add::<S>(n) }
+    }
+}
 
 impl<W: Width> Kind for Unlocked<W> {
     const ZERO: Self = Unlocked(W::Atomic::ZERO);

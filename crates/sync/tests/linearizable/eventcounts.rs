@@ -3,7 +3,7 @@
 use crate::verdict::{assert_caught, assert_holds};
 use millstream_history::{History, Kind, Op};
 use millstream_recorder::{Log, Preemption, Recorder};
-use millstream_sync::eventcount::parameters::{Kind as CountKind, Sole, SoleKind, TwoWord};
+use millstream_sync::eventcount::parameters::{InPlace, Kind as CountKind, SoleKind, TwoWord};
 use millstream_sync::eventcount::{Count, EventCount, EventCount64, SpinPolicy, Waited};
 use millstream_verify_random::stress;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,8 +71,8 @@ fn sole<K: SoleKind>(waiters: usize) {
 #[test]
 fn counts_of_one_incrementer_are_linearizable() {
     for waiters in [1, 3, 7] {
-        sole::<Sole<u32>>(waiters);
-        sole::<Sole<u64>>(waiters);
+        sole::<InPlace<u32>>(waiters);
+        sole::<InPlace<u64>>(waiters);
         sole::<TwoWord<u32>>(waiters);
         sole::<TwoWord<u64>>(waiters);
     }
