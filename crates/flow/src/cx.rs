@@ -146,7 +146,7 @@ impl Cx<'_> {
 
     /// Makes the unit wait for `pause`, without a worker, before it enters its next stage.
     ///
-    /// The unit keeps the grants that it holds until a later stage.
+    /// Meanwhile, the unit keeps what it [holds until](crate::Need::until) a later stage.
     pub fn delay(&mut self, pause: Duration) {
         self.unit.change().delay(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
     }

@@ -124,8 +124,8 @@ impl Failure {
         self
     }
 
-    /// The same failure, with a minimum pause before the retry, which a server may have asked for. If the policy's
-    /// own pause is longer, it applies instead.
+    /// The same failure, with a minimum pause before the retry, for example because a server has asked for one. If the
+    /// policy's own pause is longer, the unit waits for that one.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -20,9 +20,12 @@ use crate::limits::DEFAULT_MAX_GROUPS;
 /// - when the last unit of its [family](Self::by_parent) has arrived;
 /// - when the flow ends, and no more units can arrive.
 ///
-/// Two limits close a group early: groups that could be closed may use half of the flow's byte budget at most, and a
-/// stage may have at most [`max_groups`](Self::max_groups) open groups. Beyond a limit, the oldest group is closed, and
-/// [`StageReport::torn`](crate::StageReport::torn) counts it.
+/// The oldest group is closed early, and counted in [`StageReport::torn`](crate::StageReport::torn),
+/// - when the open groups together exceed half of the flow's byte budget;
+/// - when a stage has more than [`max_groups`](Self::max_groups) open groups;
+/// - when the flow has no room for another unit, and nothing else in it can move.
+///
+/// Groups [by parent](Self::by_parent) are never closed early, and do not count for these limits.
 ///
 /// A closed group continues as an `Out`, which is `G` unless [`map`](Self::map) converts it.
 pub struct Gather<In, G, K = (), Out = G> {

@@ -79,8 +79,7 @@ impl<T> Need<T> {
 
     /// Sets the number of tokens.
     ///
-    /// A unit that needs more tokens than the capacity runs when no token is in use. This can happen when the capacity
-    /// is lowered while the flow runs.
+    /// If the capacity is lowered below this number while the flow runs, a unit runs as soon as no token is in use.
     #[must_use]
     pub fn amount(mut self, tokens: u64) -> Self {
         self.amount = tokens;

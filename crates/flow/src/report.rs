@@ -98,7 +98,7 @@ pub struct Report {
     pub admitted: u64,
     /// Units created because a stage split their parents.
     pub split: u64,
-    /// Units that left done, including skipped ones.
+    /// Units that retired: at the exit of the flow, as skipped units, or as parents whose children have all left.
     pub retired: u64,
     /// Units retired without a result, by [`AfterFailure::Skip`](crate::AfterFailure::Skip).
     pub skipped: u64,

@@ -89,8 +89,8 @@ pub(crate) type Taken = SmallVec<[u16; 4]>;
 
 /// A pool of objects (connections, buffers, contexts): a resource whose tokens are the objects themselves.
 ///
-/// A stage that needs an object is granted one before its worker starts, once for a whole batch. Its code takes the
-/// object with [`Cx::object`](crate::Cx::object). Clones refer to the same pool.
+/// If a stage needs an object, each batch of the stage is granted one before a worker takes the batch. The stage's code
+/// takes the object with [`Cx::object`](crate::Cx::object). Clones refer to the same pool.
 pub struct Pool<C> {
     pub(crate) resource: Resource,
     pub(crate) objects: Arc<Mutex<Vec<C>>>,

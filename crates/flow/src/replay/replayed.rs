@@ -64,9 +64,9 @@ pub struct TracedRun {
 impl Trace {
     /// Reads a trace.
     ///
-    /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. From a [live
-    /// trace](crate::LiveTrace), it takes the newest 100,000 complete units. The reader also takes the units that still
-    /// wait, and completes each of them with the visits of a similar unit that has left.
+    /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. Of a [live
+    /// trace](crate::LiveTrace), the newest 100,000 complete units are kept, and also the units that still wait: each of
+    /// these is completed with the visits of a similar unit that has left.
     ///
     /// # Errors
     /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.
@@ -197,7 +197,7 @@ impl Trace {
         self.measured.departed
     }
 
-    /// The time in which [that many units](Self::departed) leave, at the pace of the window.
+    /// The time that [`departed`](Self::departed) units take to leave, at the pace of the window.
     pub fn departed_in(&self) -> Duration {
         Duration::from_nanos(self.measured.departed_ns)
     }

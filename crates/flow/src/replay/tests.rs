@@ -206,7 +206,7 @@ fn a_resource_that_slows_down_is_a_line_in_its_tokens() {
 
 #[test]
 fn a_closed_flow_runs_as_fast_as_its_scarcest_resource() {
-    // Two stages of one second each, with 2 and 3 tokens: the first one passes 2 units a second.
+    // Two stages of one second each, with 2 and 3 tokens: at most 2 units a second leave the first.
     let stages = vec![stage("a", Some(0), &[1], true), stage("b", Some(1), &[], true)];
     let resources = [("few", ModelSupply::Tokens(2)), ("more", ModelSupply::Tokens(3))];
     let visits =

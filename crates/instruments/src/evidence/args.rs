@@ -70,10 +70,10 @@ pub struct ClaimArgs {
 /// The conditions of a success.
 #[derive(Debug, Clone, Args)]
 pub struct SuccessArgs {
-    /// A success takes, or is, less than this: a time such as 50ms, or a number.
+    /// The time of a successful run, or the value of a successful line, is less than this: 50ms or 100.
     #[arg(long, value_name = "X", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub under: Option<Quantity>,
-    /// A success takes, or is, more than this.
+    /// The time of a successful run, or the value of a successful line, is more than this.
     #[arg(long, value_name = "X", value_parser = Quantity::parse, allow_negative_numbers = true)]
     pub over: Option<Quantity>,
     /// The standard output, or the line (with --column: the field), of a success contains a match of this.
@@ -99,7 +99,7 @@ pub struct ColumnArgs {
 /// The options for running commands.
 #[derive(Debug, Clone, Args)]
 pub struct RunningArgs {
-    /// Stop at this number of observations [default: 1000000 for a command, 100000 rounds with compare; the end of the
+    /// Stop at this number of observations [default: 1000000 for a command, 100000 rounds with compare, no limit for
     /// data].
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub limit: Option<u64>,

@@ -19,8 +19,8 @@ use super::number::{self, Quantity};
 use super::program::{Program, Run};
 use super::{flow_report, supervised};
 
-/// The maximum number of runs of a command unless `--limit` says otherwise: if the truth lies exactly at the threshold,
-/// a claim is never decided.
+/// The maximum number of runs of a command unless `--limit` says otherwise. Without a maximum, a command whose true rate
+/// lies exactly at the threshold would run forever.
 const MAX_RUNS: u64 = 1_000_000;
 
 /// The number of lines of data between two readings of the clock.

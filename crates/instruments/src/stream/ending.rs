@@ -38,7 +38,7 @@ impl Ending {
         let is_second = Arc::new(AtomicBool::new(false));
         let came = Arc::clone(&this.came);
         let end = move || {
-            // Relaxed: the alarm was set by the handler that stored the number, on this thread or before it.
+            // Relaxed: a handler stores the number before it sets the alarm, which comes two seconds later.
             let signal = came.load(Ordering::Relaxed) as i32;
             // An alarm that comes from elsewhere ends the process as it would without this handler.
             let _ = emulate_default_handler(if signal == 0 { SIGALRM } else { signal });

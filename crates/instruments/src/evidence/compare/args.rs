@@ -52,8 +52,8 @@ pub struct CompareArgs {
     /// The sizes of the files (also of standard input) were fixed before the first value was known.
     #[arg(long, conflicts_with_all = ["run", "paired", "watched"])]
     pub fixed: bool,
-    /// Claim that every other command or file takes, or is, at most this much more than A: 5% or 0.05. With this claim,
-    /// equal commands are soon decided.
+    /// Claim that every other command or file exceeds A by at most this much: 5% or 0.05. With this claim, equal commands
+    /// are soon decided.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub at_most_slower: Option<f64>,
     /// The maximum probability of a wrong answer, in all verdicts and intervals together.

@@ -113,7 +113,7 @@ pub struct QuantileArgs {
     /// The maximum probability of missing the true quantile.
     #[arg(long, value_name = "E", value_parser = number::parse)]
     pub error: f64,
-    /// Give the ranks in a sorted sample of this many numbers, and read none.
+    /// Read no numbers: print the ranks that the ends of the interval have in a sorted sample of this many numbers.
     #[arg(long, value_name = "N", value_parser = count, conflicts_with_all = ["input", "column"])]
     pub trials: Option<u64>,
     /// Read the numbers from this file [default: standard input].
