@@ -77,7 +77,7 @@ pub fn outlive_file_size_limit() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this process ignores the signal, or cannot read the signal's action.
+/// Whether this process ignores the signal. Also returns `true` if the signal's action cannot be read.
 pub fn is_ignored(signal: c_int) -> bool {
     // SAFETY: zeros are a valid `sigaction`. The call only reads a signal's action. If there is no such signal, the
     // call fails and writes nothing.

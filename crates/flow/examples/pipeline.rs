@@ -1,8 +1,8 @@
 //! A chain of stages with different needs: an order is looked up in a database, priced, and written to a ledger.
 //!
 //! - `look-up` waits for a database. It is `blocking`, so it does not occupy the workers that compute. It needs one of
-//!   three connections, which are objects of a pool. A connection is granted before the worker starts, and once for a
-//!   whole batch.
+//!   three connections, which are objects of a pool. Each batch is granted one connection before a
+//!   worker takes the batch.
 //! - `price` computes. It may use every core, but a rate limits its requests to a tariff service.
 //! - `book` writes batches of up to 16 orders; a partial batch waits 5 ms for more.
 //!

@@ -81,10 +81,10 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Accounts for a payload that is about to grow to `total_bytes`.
+    /// Reserves room in the flow's byte budget for a payload that is about to grow to `total_bytes`.
     ///
     /// # Errors
-    /// If the flow's byte budget has no room and the stage is idempotent. The code should drop what it has made so far
+    /// If the budget has no room and the stage is idempotent. The code should drop what it has made so far
     /// and return the failure at once. The engine keeps the unit's input, waits until there is room, and runs the unit
     /// again; this does not count as an attempt. In a stage that is not idempotent, the budget is exceeded instead, and
     /// the report shows the excess. More than [`MAX_AMOUNT`] bytes are a permanent failure.
@@ -130,8 +130,8 @@ impl Cx<'_> {
         pool.take(&self.taken)
     }
 
-    /// Accounts for work that a program or another thread has done for this unit while this thread waited: the
-    /// processor time that it `spent`, and the time that it was `delayed` because no processor was free.
+    /// Adds to the unit's times the work that a program or another thread has done for it while this thread waited:
+    /// the processor time `spent`, and the time for which the work was `delayed` because no processor was free.
     ///
     /// Only traces (`Flow::record`, feature `trace`) use these times, to tell which part of a unit's time needs a
     /// processor.

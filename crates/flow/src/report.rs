@@ -144,7 +144,7 @@ pub struct Report {
     pub dead_letters: Vec<DeadLetter>,
 }
 
-/// Reads a cap, or null if there is none.
+/// Reads a cap; null means that there is none, and becomes `u64::MAX`.
 #[cfg(feature = "serde")]
 fn cap_or_null<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let cap: Option<u64> = serde::Deserialize::deserialize(from)?;

@@ -84,7 +84,7 @@ impl ResourceSpec {
     }
 }
 
-/// A list of pools, by the index of their resource.
+/// A list of pools, each as the index of its resource.
 pub(crate) type Taken = SmallVec<[u16; 4]>;
 
 /// A pool of objects (connections, buffers, contexts): a resource whose tokens are the objects themselves.

@@ -125,7 +125,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
         self.ticketed(unit, self.patience(), 0)
     }
 
-    /// Submits a unit if there is room at once.
+    /// Submits a unit if there is room now. The call never waits for room.
     ///
     /// # Errors
     /// [`SubmitError::Full`] or [`SubmitError::Closed`].

@@ -130,7 +130,7 @@ pub fn supervise(mark: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Closes the descriptors that the run had inherited. Such a descriptor may be the lock of a script, which must be
+/// Closes the descriptors that the run had inherited. Such a descriptor may hold the lock of a script, which must be
 /// released when the run ends.
 fn close_inherited() {
     // SAFETY: no code of this process has opened a descriptor yet, so no descriptor from 3 on has an owner in this

@@ -1,6 +1,6 @@
 //! The loss of crowded cores: the speed that a machine loses because it does not share its cores perfectly.
 //!
-//! The kernel accounts for the time for which threads and programs were ready to run but had no processor. In a
+//! The kernel measures the time for which threads and programs were ready to run but had no processor. In a
 //! simulation, where jobs share the cores evenly and an idle core takes a ready job at once, this delay is shorter. A
 //! real scheduler may leave a job waiting behind another job while a core is idle, and other programs compute as well.
 //! The loss is chosen so that a replay of the run has the recorded delay. The loss is fitted only to that delay, never to

@@ -1,4 +1,4 @@
-//! Starting one program again and again, after preparing once everything that is the same each time.
+//! Starts one program again and again. Everything that is the same each time is prepared once.
 //!
 //! The measured time of a run should be that of its program, so as little as possible happens around the program: the
 //! environment is copied once, no file is opened, and the child resets its signals with half of the usual system calls. The

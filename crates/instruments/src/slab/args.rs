@@ -50,7 +50,7 @@ pub enum SlabCommand {
 /// `millstream slab create`.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// The file, which must not exist; in /dev/shm it is memory that outlives its processes.
+    /// The file, which must not exist; a file in /dev/shm is memory that outlives the processes that use it.
     pub file: PathBuf,
     /// The size of an object: 64, 4KiB, …
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
@@ -112,7 +112,7 @@ pub struct DumpArgs {
     /// Print only objects with this owner.
     #[arg(long, value_name = "N")]
     pub owner: Option<u64>,
-    /// Print only orphans: the objects that dead processes held, once they are recovered.
+    /// Print only orphans, which `recover` makes of the objects that dead processes held.
     #[arg(long)]
     pub orphans: bool,
 }

@@ -54,7 +54,7 @@ pub struct StreamArgs {
     /// The program, such as `x = lines(); zip(skip(x, 1), x)`.
     #[arg(value_name = "EXPR")]
     pub program: String,
-    /// The inputs of sources that name no file, in their order [default: standard input, for one source].
+    /// The inputs, in order, of those sources in EXPR that name no file [default: standard input, for one source].
     pub file: Vec<PathBuf>,
     /// Show clocks, rates and bounds, and read nothing.
     #[arg(long)]

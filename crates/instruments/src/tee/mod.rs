@@ -101,7 +101,7 @@ impl Tee {
         }
     }
 
-    /// Waits until the input can be read, a command takes something, or the patience with a command may have run out.
+    /// Waits until the input can be read, a command can take something, or a command may have taken nothing for too long.
     /// Returns whether the input can be read.
     fn wait(&self, wants_input: bool) -> Result<bool, String> {
         let stdin = rustix::stdio::stdin();
