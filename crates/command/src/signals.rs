@@ -71,7 +71,7 @@ fn last_words(words: &[u8]) {
 /// The system refuses a signal handler.
 pub fn outlive_file_size_limit() -> io::Result<()> {
     if !is_ignored(SIGXFSZ) {
-        // The signal gets a handler and is not ignored, because the programs of the stages would inherit SIG_IGN.
+        // The signal gets a handler instead of SIG_IGN, because the programs of the stages would inherit SIG_IGN.
         signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())
