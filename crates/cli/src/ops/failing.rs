@@ -43,7 +43,7 @@ pub(super) fn is_starved(failure: &Failure) -> bool {
     failure.cause() == Cause::Cancelled && failure.pause() == PAUSE
 }
 
-/// Notes that an op has succeeded, which ends the period of waiting.
+/// Notes that an op has succeeded, which ends a period of [`Dearth`].
 pub(super) fn gets_on() {
     DEARTH.ends();
 }

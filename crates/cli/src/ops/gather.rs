@@ -122,8 +122,8 @@ fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<
             Ok(())
         }
         Joined::Tally(tally) if Tally::takes(member) => {
-            // A unit without a key is also assigned to the group with the empty key. For such a unit, rendering the key
-            // gives an error.
+            // Units without a key are also assigned to the group with the empty key. Rendering the key finds such a
+            // unit, which then fails.
             if let (GatherBy::Key(key), true) = (&spec.by, tally.has_empty_key()) {
                 render(key, member)?;
             }

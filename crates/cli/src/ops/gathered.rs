@@ -1,11 +1,11 @@
 //! The fate of a file that a stage gathers over a run, such as a manifest.
 //!
-//! A reader of such a file assumes that it is complete. So a run's list gets the file's name only if the run is
-//! complete and no unit died; an earlier file is renamed to `NAME.old`. If units died, the list is named
-//! `NAME.RUN.DEAD.partial`, where `DEAD` is the number of units that it lacks. Retries of that run's dead letters add
-//! to the list. The retry that adds the last missing unit gives the list the file's name. If the run was interrupted
-//! as well, the list is named `NAME.RUN.unfinished.partial`, and no retry completes it. A list that could not be renamed
-//! is named `NAME.RUN.TOKEN.unplaced`.
+//! A reader of such a file assumes that it is complete. So a run writes its lines to a list under a temporary name, and
+//! the list gets the file's name only if the run is complete and no unit died; an earlier file is renamed to
+//! `NAME.old`. If units died, the list is named `NAME.RUN.DEAD.partial`, where `DEAD` is the number of units that it
+//! lacks. Retries of that run's dead letters add to the list. The retry that adds the last missing unit gives the list
+//! the file's name. If the run was interrupted as well, the list is named `NAME.RUN.unfinished.partial`, and no retry
+//! completes it. A list that could not be renamed is named `NAME.RUN.TOKEN.unplaced`.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,8 +19,8 @@ use millstream_command::temporary::token;
 use super::place::{self, Placing};
 use crate::retry::origin::first_of;
 
-/// Replaces the number of missing units for the list of an interrupted run. That number is unknown, because no retry
-/// reads the unread part of the source.
+/// Stands for the number of missing units if the first run was interrupted. No retry can complete the list of such a
+/// run, because no retry reads the rest of the source.
 const UNFINISHED: u64 = u64::MAX;
 
 /// [`UNFINISHED`] in a file's name.
@@ -178,7 +178,7 @@ fn settle(
         None => end.retries.then(|| path.to_owned()).filter(|path| path.is_file()),
     };
     let lacks = match partial {
-        // If only some of the letters are retried, the units of the other letters stay dead.
+        // A retry of only some of the letters must not complete the list: the units of the other letters stay dead.
         Some(partial) => partial.lacks_after(end.retired).max(end.dead),
         None if !end.retries && !end.complete && end.dead > 0 => UNFINISHED,
         None => end.dead,

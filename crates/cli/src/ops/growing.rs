@@ -9,10 +9,10 @@ use rustix::io::Errno;
 const MIN_GROWTH: usize = 16 << 10;
 
 /// Reads at most `most` bytes into the spare capacity of `buffer`, without growing it. Returns the number of bytes
-/// read, which is 0 at the end.
+/// read, which is 0 only at the end of the input.
 ///
 /// # Panics
-/// The buffer has no spare capacity. A read of zero bytes would look like the end.
+/// The buffer has no spare capacity. A read of zero bytes would look like the end of the input.
 pub(super) fn read_some(from: impl AsFd, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     let room = buffer.spare_capacity_mut();
     let most = most.min(room.len());

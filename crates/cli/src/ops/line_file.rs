@@ -31,7 +31,7 @@ use super::failing::io_failure;
 use super::patience::Patience;
 use super::place;
 
-/// The first and the longest pause between two attempts to lock a file or to open a pipe, for which no `poll` can wait.
+/// The first and the longest pause between two attempts to lock a file or to open a pipe. `poll` can wait for neither.
 const PAUSES: Range<Duration> = Duration::from_micros(50)..Duration::from_millis(10);
 
 /// See the [module](self).

@@ -1,8 +1,8 @@
 //! `stream`: a program in the language of streams computes a new payload from the values in the payload.
 //!
 //! The program reads the payload while it computes. So only two things are in memory: the result, and the values that
-//! the program buffers, whose number has a proven bound. The program has no access to files. The clocks of the program
-//! are checked when the flow file is checked.
+//! the program buffers, whose number has a proven bound. The program has no access to files. The
+//! [clocks](millstream_stream::clock) of the program, which give that bound, are checked together with the flow file.
 
 use std::cell::RefCell;
 use std::io::{self, Read};

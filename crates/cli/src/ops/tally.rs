@@ -9,7 +9,7 @@ use crate::group::Group;
 use crate::ops::Number;
 use crate::record::Record;
 
-/// A group that members join.
+/// An open group, in the smallest form that can store its members.
 #[derive(Debug, Default)]
 pub(crate) enum Joined {
     /// The group has no member yet.
@@ -27,7 +27,7 @@ pub(crate) struct Tally {
     key: Option<Box<[u8]>>,
     count: u64,
     number: Option<(Fold, Number)>,
-    /// The permissions of the members' files, if all members have the same.
+    /// The permissions of the members' files, if these permissions are the same for all members.
     mode: Option<u32>,
 }
 

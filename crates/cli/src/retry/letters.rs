@@ -216,8 +216,8 @@ impl Letters {
     }
 
     /// Returns the units in the order of their admission, for one pass. With `whole`, a letter of a piece makes the
-    /// whole unit run again, and a unit is returned only once for all its letters. One of these letters stays open
-    /// until the unit has ended; the other letters are marked at once.
+    /// whole unit run again, and a unit is returned only once for all its letters. One of these letters is marked when
+    /// the unit has ended; the other letters are marked at once.
     ///
     /// # Errors
     /// The errors of the system.

@@ -327,8 +327,8 @@ impl Stage {
         }))
     }
 
-    /// The rules for gathering copies into their unit. Other pieces form a group alone, because the rehearsal cuts only
-    /// the first piece.
+    /// The rules for gathering copies into their unit. A piece of another kind becomes a group of its own, because the
+    /// rehearsal cuts only the first such piece.
     fn gather_copies(self, printed: Printed) -> Gather<Rehearsed, Rehearsed> {
         let OpSpec::Gather(spec) = self.spec.clone() else { unreachable!("no other op gathers") };
         let is_partial = spec.partial;

@@ -19,8 +19,8 @@ use crate::serve::feed::Feed;
 const TICK: Duration = Duration::from_millis(100);
 /// How long standard output may remain unread before the run reports it.
 const LONG: Duration = Duration::from_secs(2);
-/// How long the main loop waits for an abandoned flow. This is longer than the limit for running code. It is less than
-/// a second, because a run must end within a second after the second signal.
+/// How long the main loop waits for an abandoned flow. This is longer than the flow itself waits for running code. It
+/// is less than a second, because a run must end within a second after the second signal.
 const GRACE: Duration = Duration::from_millis(900);
 
 /// An event of a run.
@@ -158,9 +158,9 @@ pub(super) fn watch(
             break;
         }
         let now = control.snapshot();
-        // The machine was too busy for some units, which were sent back to their queues. After an interrupt, the run
-        // does not wait for these units, because the wait might be long. Units in a pause before a retry run again
-        // soon.
+        // The machine was too busy for some units, which were sent back to their queues with a pause that outlasts the
+        // run. After an interrupt, the run does not wait for these units. It waits for units in a pause before a retry,
+        // which run again soon, so it ends only after several checks have found all units in a pause.
         let only_pauses = now.in_flight > 0 && now.in_flight == now.delayed;
         let given_up = ending.interrupted && waits.machine.has_sent_back() && only_pauses;
         idle = if given_up { idle + 1 } else { 0 };

@@ -36,7 +36,7 @@ pub(super) fn with_data(data: &str, plain: &str) -> String {
 /// The page as one self-contained file that opens no connection. `data` is JSON. A browser without scripts shows the
 /// markup `plain`.
 pub(crate) fn frozen(data: &str, plain: &str) -> String {
-    // The policy allows the page's own script and style, and no connection.
+    // The content policy allows only the page's own script and style, and no connection.
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     let head = format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; \

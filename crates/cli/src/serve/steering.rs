@@ -43,7 +43,8 @@ impl fmt::Debug for Steering {
     }
 }
 
-/// The body of a request: settings for [`setting`]. Either all of them take effect, or none does.
+/// The body of a request that changes settings, in the syntax of [`setting`]. Either all of them take effect, or none
+/// does.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {

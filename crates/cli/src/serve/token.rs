@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The maximum number of waiting attempts.
 const MAX_WAITING: u32 = 4;
 
-/// A token, and the state of wrong attempts.
+/// A token, and the time of the next attempt after a wrong token.
 #[derive(Debug)]
 pub(super) struct Token {
     hash: blake3::Hash,

@@ -2,7 +2,7 @@
 //!
 //! A question changes nothing and so needs no token. Instead, the cost of the answers is bounded. A single thread
 //! answers one question after another, the queue is short, and each client has at most one question in it. During a
-//! run, a replay takes about [`REPLAY`], and its window has as many of the newest units as this time allows. After an
+//! run, a replay takes about [`REPLAY`]. It replays a window of the newest units, as many as this time allows. After an
 //! initial second of processor time, all replays together get a quarter of a core. For a finished run, a replay uses
 //! all units of the trace, or a sample if the trace is long.
 
@@ -186,7 +186,7 @@ impl Desk {
         true
     }
 
-    /// Waits for the next question and removes it from the queue. Returns `None` at the end.
+    /// Waits for the next question and removes it from the queue. Returns `None` once [`WhatIfs`] is dropped.
     fn take(&self) -> Option<Question> {
         let waits = |inner: &mut Inner| inner.waiting.is_empty() && !inner.over;
         let mut inner = self.changed.wait_while(self.inner(), waits).unwrap_or_else(PoisonError::into_inner);
@@ -324,7 +324,8 @@ impl Replays {
         }
         let visits = trace.visits() as f64;
         self.visit_bytes = (bytes.len() as f64 / visits).clamp(1.0, 1000.0);
-        // This is computed here so that it does not count towards the time of the first replay, measured below.
+        // The trace computes this loss only once. Without this call, the first replay would compute it, and the time
+        // measured below would be too long.
         let _ = trace.crowding_loss();
         let began = Instant::now();
         let before = Answer::to(&trace, &WhatIf::default()).map_err(|error| error.to_string())?;

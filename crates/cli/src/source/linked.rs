@@ -3,7 +3,8 @@
 //! If links are followed, a tree of a few folders can have too many paths to walk: a chain of twenty folders, each with
 //! two links to the next folder, has a million paths. So a folder is entered through at most one link, in addition to
 //! its own name. Every further link to the folder is a fault, which names the link through which the folder was
-//! entered. So there are at most as many faults as links, and the number of paths to a folder is at most its depth.
+//! entered. So there are at most as many faults as links, and the number of paths to a folder is at most one more than
+//! its depth below the root.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

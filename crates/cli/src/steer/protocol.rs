@@ -31,7 +31,7 @@ pub(crate) enum Request {
     },
     /// The stage of a unit and the cause of its wait, or the holders of a resource.
     Explain {
-        /// The number of a unit, a resource, or a key.
+        /// A unit's number or text, a resource's name, or a key.
         what: String,
     },
     /// The fibers of the run, grouped by the calls in which they wait.

@@ -131,7 +131,7 @@ fn serve(listener: &UnixListener, woken: &UnixStream, desk: &mut Desk) {
         ends.extend(
             connections.iter().map(|client| PollFd::new(client.connection.stream(), client.connection.waits_for())),
         );
-        // The result of `poll` is ignored: each connection is then tried without blocking.
+        // The result of `poll` is ignored, because each connection is tried in any case, without blocking.
         let _ = poll(&mut ends, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
         is_over = !ends[0].revents().is_empty();
     }

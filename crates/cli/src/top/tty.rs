@@ -31,7 +31,8 @@ use rustix::termios::isatty;
 use rustix::time::Timespec;
 use signal_hook::{flag, low_level};
 
-/// Whether the command is using the terminal. Only the first caller restores the terminal.
+/// Whether the command is using the terminal. [`give_back`] clears this, and only its first caller restores the
+/// terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Waits at most `most` for keys. Returns whether the terminal still exists.

@@ -25,7 +25,8 @@ impl<R: Read> Separated<R> {
         let last = *self.separator.last().expect("a separator is not empty");
         let (mut piece, mut dropped, mut any) = (Vec::new(), 0, false);
         loop {
-            // Each read ends at the last byte of the separator or at the limit, so no separator is missed.
+            // Each read ends after the next byte that could be the last one of a separator, or at the limit. So no
+            // separator is missed.
             let room = self.most + self.separator.len();
             let read = self
                 .input

@@ -162,8 +162,8 @@ impl<R: Read> Iterator for Members<R> {
         };
         let member = self.read().map_err(|error| {
             let unread = self.input.state().error.take();
-            // The name of an archive's first file may begin with the same bytes. So the program's name is used only to
-            // explain an error.
+            // The name of an archive's first file may begin with the bytes by which a compressed file is recognized. So
+            // the program's name is used only to explain an error.
             let senseless = || match compressor {
                 Some(op @ ("gzip" | "zstd")) => format!(
                     "the archive is compressed: decompress it in a stage before, with `op = \"{op}\"` and \

@@ -19,8 +19,7 @@ use crate::file::model::MaxBytes;
 use crate::payload::{Coding, Payload, Stream};
 use crate::record::Record;
 
-/// The maximum factor by which a frame expands: a block has at most 128 KiB of content and is more than three bytes
-/// long.
+/// No frame expands by a greater factor: a block has at most 128 KiB of content, and occupies more than three bytes.
 const MAX_EXPANSION: u64 = 128 << 10;
 
 /// The number of bytes produced between two checks of the time limit and of cancellation.
@@ -96,7 +95,7 @@ fn window_log(start: &[u8]) -> u32 {
     const IS_SINGLE_SEGMENT: u8 = 1 << 5;
     let window = match start {
         [a, b, c, d, descriptor, ..] if [*a, *b, *c, *d] == MAGIC && descriptor & IS_SINGLE_SEGMENT != 0 => {
-            // The window is the whole content.
+            // In a frame with this flag, the window is as large as the content.
             get_frame_content_size(start).ok().flatten().unwrap_or(0)
         }
         [a, b, c, d, _, window, ..] if [*a, *b, *c, *d] == MAGIC => {

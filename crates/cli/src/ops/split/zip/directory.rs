@@ -16,7 +16,8 @@ const END: u64 = 22;
 const MAX_COMMENT: u64 = 0xffff;
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 
-/// The length of the record that replaces the last record in large archives. The locator below states its offset.
+/// The length of an additional record in large archives, which repeats the numbers of the last record with 64 bits. Its
+/// offset is in a further record, the locator.
 const END_64: u64 = 56;
 const END_64_SIGNATURE: &[u8] = b"PK\x06\x06";
 const LOCATOR: u64 = 20;
