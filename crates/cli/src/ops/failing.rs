@@ -1,8 +1,9 @@
 //! Turns errors of the operating system into failures. A failure names the attempted action and the file, and tells
 //! whether a retry can help.
 //!
-//! A lack of descriptors is not a failure of the unit: the unit goes back to its queue, and is tried again until other
-//! units have closed their files. It fails only when no op of the process has succeeded for [`PATIENCE`].
+//! A lack of descriptors is not a failure of the unit: the unit goes back to its queue and is tried again later, when
+//! other units may have closed their files. The unit fails only when no op of the process has succeeded for
+//! [`PATIENCE`].
 
 use std::io;
 use std::path::Path;

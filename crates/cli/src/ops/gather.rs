@@ -108,7 +108,7 @@ fn weight(group: &Joined) -> u64 {
     }
 }
 
-/// Adds a unit to the group. The group stays a tally until a member joins that a tally cannot store.
+/// Adds a unit to the group. The group is a tally as long as a tally can store all its members.
 fn join_any(group: &mut Joined, member: &Record, spec: &GatherSpec, cx: &mut Cx<'_>) -> Result<(), Failure> {
     match group {
         Joined::Nothing if Tally::may_begin(member, spec) => {

@@ -15,7 +15,7 @@ use crate::record::Record;
 /// See the [module](self).
 pub(super) struct Once {
     op: Box<dyn Op>,
-    /// The op's number. It is never 0: a record that no op has changed has 0 there.
+    /// The op's number. It is never 0, because a record stores 0 if no op has changed it.
     number: u32,
 }
 

@@ -50,7 +50,7 @@ impl Read {
         let (file, found) = record.open(path).map_err(failed)?;
         let size = found.len();
         self.limit.admit(size, size, path)?;
-        // Until the read has succeeded, the record still has its previous payload, which also counts.
+        // Until the read has succeeded, the record still has its previous payload, which occupies memory as well.
         let held = record.held();
         if size > self.most_in_memory {
             cx.reserve(held + self.most_in_memory)?;

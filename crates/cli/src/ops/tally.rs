@@ -1,8 +1,8 @@
 //! A tally: an open group that stores its key and numbers, but no members or contents.
 //!
 //! With many keys, the groups are scattered over memory, and nearly every member reaches a group that is not in the
-//! cache. So a tally is as small as possible. A tally becomes a full group when it is closed, or when the group must
-//! store more than a number of a new member.
+//! cache. So a tally is as small as possible. A tally becomes a full group when it is closed, or when a unit of a dead
+//! letter joins, because the letter must then be stored as well.
 
 use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
 use crate::group::Group;

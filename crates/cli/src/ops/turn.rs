@@ -60,10 +60,10 @@ impl<T> Turn<T> {
     }
 }
 
-/// The value while a worker uses it. The drop puts it back.
+/// The value while a worker uses it. When this is dropped, the value goes back into the mutex.
 #[derive(Debug)]
 pub(crate) struct Taken<'a, T> {
-    /// The value; `Some` until the drop.
+    /// The value; `Some` until this is dropped.
     thing: Option<T>,
     turn: &'a Turn<T>,
 }

@@ -123,7 +123,8 @@ struct Inner {
 #[derive(Default)]
 struct State {
     thread: Option<JoinHandle<()>>,
-    /// The rounds that have not ended. The thread that removes a round from this list puts its letters back.
+    /// The rounds that have not ended. The thread that removes a round from this list also puts the round's letters
+    /// back.
     rounds: Vec<Arc<Round>>,
     is_over: bool,
 }

@@ -51,7 +51,7 @@ impl Halt {
         Arc::clone(&self.word)
     }
 
-    /// Sets the run that will be halted, before the run starts.
+    /// Sets the run that [`Halt::halt`] halts. Called before the run starts.
     pub(super) fn attach(&self, control: Control, events: Sender<Event>) {
         let first = self.run.set((control, events)).is_ok();
         assert!(first, "a run has one halt");

@@ -159,8 +159,9 @@ pub(super) fn watch(
         }
         let now = control.snapshot();
         // The machine was too busy for some units, which were sent back to their queues with a pause that outlasts the
-        // run. After an interrupt, the run does not wait for these units. It waits for units in a pause before a retry,
-        // which run again soon, so it ends only after several checks have found all units in a pause.
+        // run. After an interrupt, the run does not wait for these units. For units in a pause before a retry, it
+        // waits, because these run again soon. The numbers do not distinguish the two pauses, so the flow is abandoned
+        // once several checks in a row have found all its units in a pause.
         let only_pauses = now.in_flight > 0 && now.in_flight == now.delayed;
         let given_up = ending.interrupted && waits.machine.has_sent_back() && only_pauses;
         idle = if given_up { idle + 1 } else { 0 };

@@ -180,7 +180,8 @@ fn bare(heading: &[&str], look: Look) -> Table {
     table
 }
 
-/// Cells: the first and the last are aligned for words, and the others for numbers.
+/// The cells of a line: the first and the last contain words and are aligned left, and the others contain numbers and
+/// are aligned right.
 fn aligned(cells: impl IntoIterator<Item = String>) -> Vec<Cell> {
     let cells: Vec<_> = cells.into_iter().collect();
     let last = cells.len() - 1;

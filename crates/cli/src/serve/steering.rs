@@ -52,7 +52,8 @@ struct Change {
 }
 
 impl Steering {
-    /// Executes a request from this server's own page that has the token. Refuses any other request.
+    /// Executes a request that has the token and does not come from a page of another server. Refuses any other
+    /// request.
     pub(super) fn answer(&self, request: &Request) -> Response {
         if !is_same_origin(request) {
             return Response::refusal(

@@ -1,5 +1,5 @@
-//! The entries that a walk leaves out: the folders and files in `except`, and files whose names do not match. The flow
-//! file may name a folder or file in `except` by any path to it.
+//! The entries that a walk leaves out: the folders and files in `except`, and files whose names match none of the
+//! source's patterns. The flow file may name a folder or file in `except` by any path to it.
 //!
 //! Without exceptions, a flow that writes into the folder that it walks would process its own results.
 
@@ -47,7 +47,7 @@ impl Except {
         self.names.is_all()
     }
 
-    /// Whether the name of the file with this path matches.
+    /// Whether the last component of this path matches `names`.
     pub(super) fn takes_name(&self, path: &[u8]) -> bool {
         self.names.matches(path)
     }

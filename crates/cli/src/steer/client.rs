@@ -330,8 +330,8 @@ fn ask_within(run: &Run, request: &Request, patience: Duration) -> Result<Answer
     if own != 0 && server != own && server != 0 {
         return Err(SteerError::OfAnother { path: run.path.clone(), user: server, own });
     }
-    // The write may fail, because a run that refuses a connection may send its reason and close before it has read the
-    // request.
+    // A run that refuses a connection may send its reason and close before it has read the request. The write then
+    // fails, but there is an answer.
     let sent = stream.write_all(&protocol::line(request));
     let answer: Option<Answer> = read_line(&mut BufReader::new(stream), ANSWER_BYTES).map_err(failed)?;
     let answer = match (answer, sent) {

@@ -36,8 +36,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const BACKTRACE_PATIENCE: Duration = Duration::from_millis(500);
 /// The maximum number of keys of a resource that a client may request.
 const MAX_KEYS: usize = 100;
-/// A snapshot is sent again until it has this age. A new snapshot needs the scheduler's lock, so a flood of requests
-/// would slow down the run.
+/// A snapshot is sent again until it has this age. Each new snapshot needs the scheduler's lock, so a flood of requests
+/// would slow down the run if each got a new snapshot.
 const FRESH: Duration = Duration::from_millis(10);
 
 /// Serves a run's control socket until this is dropped. The drop also removes the socket.

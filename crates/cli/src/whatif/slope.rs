@@ -1,8 +1,8 @@
 //! `--with`: a second run, which shows how a stage's time depends on the capacity of a resource.
 //!
-//! The two runs differ only in the number of tokens of one resource. Between the two numbers, the mean time of each stage
-//! that needs the resource is assumed to be a linear function of the number of tokens. While the resource is scarce,
-//! all its tokens are in use, so the number of tokens is the number of concurrent requests.
+//! The two runs differ only in the number of tokens of one resource. It is assumed that each additional token changes
+//! the mean time of a stage that needs the resource by the same amount. While the resource is scarce, all its tokens
+//! are in use, so the number of tokens is the number of concurrent requests.
 
 use std::time::Duration;
 

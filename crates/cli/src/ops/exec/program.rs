@@ -14,7 +14,7 @@ use super::super::OpError;
 /// number of bytes.
 const HEAD: u64 = 256;
 
-/// Checks that the kernel can probably run the file at `path`, without running it.
+/// Checks that the file at `path` looks like one that the kernel can run, without running it.
 ///
 /// # Errors
 /// The file does not exist, is not a regular file, is not executable, or is a text whose first line names no

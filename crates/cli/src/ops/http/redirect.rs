@@ -19,7 +19,8 @@ pub(crate) struct Hop {
     pub(crate) count: u64,
     /// Whether the URL's scheme, host and port are still those of the first request.
     pub(crate) at_home: bool,
-    /// Whether a redirect has replaced a request that changes something by a `GET` request for its result.
+    /// Whether the response to a request that changes something was the URL of its result, which the next request
+    /// fetches with `GET`.
     pub(crate) gets: bool,
 }
 
@@ -79,7 +80,8 @@ impl Redirects {
         let at_home = hop.at_home && url.origin() == hop.url.origin();
         let gets = hop.gets || !method.is_safe() && status == StatusCode::SEE_OTHER;
         if !method.is_safe() && !gets {
-            // For other statuses, HTTP clients differ: some repeat the request with `GET`.
+            // Only 307 and 308 say that the request is to be repeated unchanged. For other statuses, some HTTP clients
+            // send a `GET` request instead.
             if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
                 return refuse(format!(
                     "status {status} redirects to {to}, but does not say that the {} is to be repeated there: use that URL",

@@ -1,8 +1,8 @@
 //! The authorities that are trusted to vouch for a server's name.
 //!
-//! The list is named by `SSL_CERT_FILE` or `SSL_CERT_DIR`. Otherwise it is the system's list, to which an administrator
-//! can add a company's own authority. On a system without a list, such as a small container, the list is Mozilla's, as
-//! of this build.
+//! The authorities are in a list, which `SSL_CERT_FILE` or `SSL_CERT_DIR` may name. If neither is set, it is the
+//! system's list, to which an administrator can add a company's own authority. On a system without a list, such as a
+//! small container, the list is Mozilla's, as of this build.
 
 use std::env;
 use std::fmt;

@@ -23,8 +23,8 @@ pub(super) struct Between<R> {
     /// The bytes that were read. The bytes from `from` on belong to no piece yet.
     window: Vec<u8>,
     from: usize,
-    /// Whether a part of the piece was dropped. The last dropped byte stays before `from`, because `^` and `\b` depend
-    /// on that byte.
+    /// Whether a part of the piece was dropped. The last dropped byte stays in the window, before `from`, because `^`
+    /// and `\b` depend on that byte.
     is_torn: bool,
     /// Whether the window extends to the end of the input.
     is_last: bool,

@@ -154,7 +154,7 @@ impl Section {
         }
     }
 
-    /// Draws the heading, and up to `rows` rows below it. Returns the number of rows.
+    /// Draws the heading, and up to `rows` rows below it. Returns the number of rows drawn, including the heading.
     fn draw(&self, pen: &mut Pen<'_>, row: u16, rows: u16) -> u16 {
         match self {
             Section::Table(table, _) => table.draw(pen, row, rows),

@@ -79,7 +79,8 @@ impl Table {
         shown
     }
 
-    /// Draws the heading at `row` and up to `rows` rows below it. Returns the number of rows used.
+    /// Draws the heading at `row`, and up to `rows` rows below it. Returns the number of rows drawn, including the
+    /// heading.
     pub(super) fn draw(&self, pen: &mut Pen<'_>, row: u16, rows: u16) -> u16 {
         let shown = self.fitting(pen.columns().into());
         let line = |pen: &mut Pen<'_>, at: u16, cell: &dyn Fn(&Column) -> Cell| {
