@@ -34,7 +34,7 @@ impl Op for Check {
                 "cannot check `{name}`: no `{name}` stage has run on this unit; put one before this stage"
             )));
         };
-        // Hashes are often written in capital letters; sizes have no letters.
+        // The case of letters is ignored, because hashes are often written in capital letters. Sizes have no letters.
         if found.eq_ignore_ascii_case(&wanted) {
             return Ok(());
         }

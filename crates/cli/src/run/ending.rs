@@ -126,8 +126,8 @@ fn left(left: u64, abandoned: Option<&Snapshot>) -> String {
     let units = text::counted(left, "unit");
     match abandoned.filter(|then| then.in_flight > 0) {
         Some(then) if then.in_flight == left => format!("{units} left; when abandoned: {}", whereabouts(then)),
-        // The numbers differ: units may have ended since the snapshot, and units that were admitted later are not in
-        // the snapshot.
+        // The two numbers may differ: units may have ended since the snapshot, and units that were admitted later are
+        // not in the snapshot.
         Some(then) => {
             format!(
                 "{units} left; when abandoned, {} were in flight: {}",

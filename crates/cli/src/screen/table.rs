@@ -169,7 +169,7 @@ fn trimmed(table: &Table) -> String {
     table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
-/// A table without lines between its columns, as wide as the terminal or the file allows.
+/// A table as wide as the terminal or the file allows. No lines are drawn between its columns.
 fn bare(heading: &[&str], look: Look) -> Table {
     let mut table = Table::new();
     table

@@ -16,8 +16,8 @@ const END: u64 = 22;
 const MAX_COMMENT: u64 = 0xffff;
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 
-/// The length of an additional record in large archives, which repeats the numbers of the last record with 64 bits. Its
-/// offset is in a further record, the locator.
+/// The length of an additional record in large archives. It repeats the numbers of the last record in fields of 64
+/// bits, and a third record, the locator, states its offset.
 const END_64: u64 = 56;
 const END_64_SIGNATURE: &[u8] = b"PK\x06\x06";
 const LOCATOR: u64 = 20;
