@@ -36,8 +36,8 @@ impl Answer {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let steady_s = replayed.steady_wall.as_secs_f64();
         // A window of a live run has neither the start nor the end of the run, so its time is that of the steady part.
-        // A sample has the start and the end of the run, but only some of the units between, so the time of the steady
-        // part is multiplied by the weight of these units.
+        // A sample has the start and the end of the run, but only some of the units between. Each of these represents
+        // several units, and the time of the steady part is multiplied by that number.
         let wall_s =
             if trace.is_live() { steady_s } else { report.wall_s + steady_s * (trace.weight() - 1.0).max(0.0) };
         let units = |units: u64| (units as f64 * trace.weight()).round() as u64;
