@@ -10,7 +10,7 @@ use crate::{barrierd, global, membarrier, mprotect, symmetric};
 pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
 
 /// The back-ends for [`Fence::FAST`](crate::Fence::FAST), best first. The last one works everywhere. None of them takes
-/// milliseconds: rather than make each caller wait that long, the hot side should pass full fences.
+/// milliseconds, because full fences on the hot side are better than such a wait of every caller.
 static FAST: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &symmetric::BACKEND];
 /// The back-ends for [`Fence::CHEAP`](crate::Fence::CHEAP), tried before the fast one.
 static CHEAP: [&Backend; 1] = [&barrierd::backend::BACKEND];

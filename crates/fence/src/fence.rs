@@ -14,8 +14,8 @@ use crate::ticket::Ticket;
 /// | [`CHEAP`](Fence::CHEAP) | 0.05 to 4 ms if [`barrierd`](crate::barrierd) runs when the process first needs it, otherwise the time of a fast fence | none with `barrierd`: its page shows when every core was interrupted or idle of its own accord |
 /// | [`QUIET`](Fence::QUIET) | 5 to 20 ms, longer on a busy machine | none: the fence waits until every core was interrupted or has switched threads of its own accord |
 ///
-/// If a kernel or a sandbox does not allow this, the fence is replaced by the nearest one that works;
-/// [`describe`](Fence::describe) names the back-end in force.
+/// If the kernel or a sandbox refuses a kind of fence, the nearest kind that works replaces it; [`describe`](Fence::describe)
+/// names the back-end in force.
 ///
 /// ```
 /// use millstream_fence::Fence;

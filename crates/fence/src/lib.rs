@@ -62,7 +62,7 @@
 //! | `barrierd` | compiler fence | waits until a daemon's page shows that every core has passed a barrier | the daemon [`barrierd`] runs | [`CHEAP`](Fence::CHEAP); second choice for quiet |
 //! | `global` | compiler fence | `membarrier(GLOBAL)`: waits until every core was interrupted, has switched threads, or was idle | Linux ≥ 4.3 without `nohz_full` | [`QUIET`](Fence::QUIET) |
 //! | `membarrier` | compiler fence | `membarrier(PRIVATE_EXPEDITED)`: an interrupt to each core that runs this process | Linux ≥ 4.14, unless a sandbox forbids the call | [`FAST`](Fence::FAST); fallback for the others |
-//! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that is not documented | x86-64 without `INVLPGB` and Hyper-V | fast; fallback for the others |
+//! | `mprotect` | compiler fence | `mprotect` of a page: the same interrupts, as a side effect that is not documented | x86-64, but neither with `INVLPGB` nor under Hyper-V | fast; fallback for the others |
 //! | `symmetric` | `fence(SeqCst)` | `fence(SeqCst)` | everywhere | all |
 //!
 //! The environment variable `MILLSTREAM_FENCE`, read once, selects the named back-end for all priorities, if it works

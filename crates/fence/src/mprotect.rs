@@ -44,7 +44,7 @@ mod on_x86 {
     /// The page; null until `prepare` has made it.
     static PAGE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
     /// A lock on the page: the id of the process that is using the page, or 0. A child of fork may inherit the id of its parent
-    /// here, but it does not have the thread that would unlock.
+    /// here, but not the thread that would unlock, so a caller takes over a lock with the id of another process.
     static OWNER: AtomicI32 = AtomicI32::new(0);
     const PAGE_BYTES: usize = 4096;
 

@@ -1,9 +1,9 @@
 //! Light and heavy fences between processes that share memory.
 //!
 //! The command of [`heavy`](crate::heavy) reaches only the threads of its own process. The functions of this module use another
-//! command, which reaches other processes as well. Every process whose threads run the hot side calls [`register`], writes to the
-//! shared memory whether that succeeded, and uses [`light`]. If it succeeded, the cold side calls [`heavy()`]. If not, `light` is
-//! a full fence in that process, and the cold side needs only a full fence of its own.
+//! command, which reaches other processes as well. Every process whose threads run the hot side calls [`register`], records in
+//! the shared memory whether this succeeded, and uses [`light`]. If it succeeded, the cold side calls [`heavy()`]. If not,
+//! `light` is a full fence in that process, and the cold side needs only a full fence of its own.
 //!
 //! ```
 //! use millstream_fence::shared;

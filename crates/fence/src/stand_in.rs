@@ -1,5 +1,5 @@
-//! Stand-ins: fences that replace a fence that no longer works, because the process has entered a sandbox in which the kernel
-//! refuses that fence, or because the daemon has ended.
+//! Stand-ins: fences that replace a fence that no longer works. Either the process has entered a sandbox in which the kernel
+//! refuses that fence, or the daemon has ended.
 
 use crate::backend::Backend;
 use crate::{global, membarrier, mprotect};

@@ -52,8 +52,8 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
         let result = catch_unwind(AssertUnwindSafe(call));
         *theirs.result.lock() = Some(result);
-        // Release pairs with the acquire below. After this store the fiber may resume, so this thread must not use anything
-        // borrowed from then on.
+        // Release pairs with the acquire below. After this store the fiber may resume, so from then on this thread must not use
+        // anything that is borrowed from it.
         theirs.is_there.store(true, Release);
         caller.wake();
     });

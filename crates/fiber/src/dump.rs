@@ -112,7 +112,8 @@ impl Dump {
     }
 }
 
-/// Returns a fiber's state. `running` lists the numbers of the running fibers if workers are shared.
+/// Returns a fiber's state. `running` lists the numbers of the running fibers; `None` means that each fiber has its own worker,
+/// so no fiber waits in a queue.
 fn state(core: &CoreRef, now_ms: u64, running: Option<&[u64]>) -> State {
     match core.state.waiting() {
         _ if core.state.phase() == Phase::Unstarted => State::Unstarted,

@@ -42,7 +42,7 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::sync::{Mutex, MutexGuard};
 
-/// The offset that means the file's own position in system calls.
+/// The offset that stands for the file's own position.
 const AT_POSITION: u64 = u64::MAX;
 
 /// The maximum number of bytes that Linux reads or writes in one operation.

@@ -84,11 +84,11 @@
 //! must not wait: the process would abort if another fiber of the worker panicked meanwhile.
 //!
 //! # Stacks
-//! Stacks lie in reserved address space, each above a guard, and memory is committed as it is touched. On Linux 6.13
-//! and later, guards take no mappings, so a million stacks fit under the kernel's default limits. On older kernels, guards are
-//! made by `mprotect`. A process then has room for about 28,000 stacks, and the error names this limit. An overflow aborts the
-//! process. A report names the fiber, the stack's size, and the option that raises the size. [`Runtime::stacks`] reports the
-//! greatest depth so far.
+//! Stacks lie in reserved address space, each above a guard, and memory is committed as it is touched. On Linux 6.13 and later,
+//! guards take no mappings, so a million stacks fit under the kernel's default limits. On older kernels, guards are made by
+//! `mprotect`. A process then has room for about 28,000 stacks. Further fibers do not start, and their error names the limit. An
+//! overflow aborts the process. A report names the fiber, the stack's size, and the option that raises the size.
+//! [`Runtime::stacks`] reports the greatest depth so far.
 //!
 //! Signal handlers installed without `SA_ONSTACK` run on the fiber's stack, which must have room for them.
 //!

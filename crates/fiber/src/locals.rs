@@ -127,7 +127,7 @@ struct State {
 }
 
 impl Locals {
-    /// Returns the value of `key`. `make` runs without a borrow, so it may use other keys and wait.
+    /// Returns the value of `key`. The state is not borrowed while `make` runs, so `make` may use other keys and wait.
     fn get_or_make(&self, key: usize, make: impl FnOnce() -> Rc<dyn Any>) -> Result<Rc<dyn Any>, AccessError> {
         let find = |state: &State| state.values.iter().find(|(k, _)| *k == key).map(|(_, value)| Rc::clone(value));
         {

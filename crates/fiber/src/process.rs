@@ -60,7 +60,7 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
     KillOnDrop(child).0.read_and_wait()
 }
 
-/// A process that ends with its owner.
+/// Kills the process when dropped.
 struct KillOnDrop(Child);
 
 impl Drop for KillOnDrop {

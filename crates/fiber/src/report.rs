@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::backtrace::{Backtrace, NoBacktrace};
 
-/// An event that the owner of a runtime should know about, and that no call returns as an error.
+/// An event that the owner of a runtime should know about.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Report {

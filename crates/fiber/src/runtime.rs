@@ -94,8 +94,8 @@ impl Runtime {
         self.shared.cancel_all();
     }
 
-    /// Cancels all fibers and returns at once. The threads end after the last fiber. A fiber that never waits again keeps them
-    /// forever.
+    /// Cancels all fibers and returns at once. The threads end after the last fiber. They never end if a fiber runs forever
+    /// without a wait.
     pub fn abandon(mut self) {
         self.shared.close();
         self.threads = None;

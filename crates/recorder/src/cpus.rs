@@ -19,7 +19,7 @@ pub(crate) fn reachable() -> Vec<usize> {
 /// Pins the calling thread to one processor.
 ///
 /// # Errors
-/// The processor does not exist, or this process may not use it.
+/// Returns an error if the processor does not exist, or if this process may not use it.
 pub(crate) fn pin(cpu: usize) -> io::Result<()> {
     // SAFETY: a cpu_set_t of zeros is an empty set; `cpu` is below its size; the call only reads the set.
     let refused = unsafe {

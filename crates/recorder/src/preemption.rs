@@ -32,7 +32,7 @@ use std::{fs, io, mem, process, ptr};
 ///
 /// The kernel restarts interrupted system calls, except for some kinds that signal(7) lists: sleeping, polling, sockets with a
 /// time-out. The standard library repeats its own waits. A thread runs for at least 200 µs between two handlers, so that a sleep
-/// that is repeated each time still ends. The handler stays installed afterwards.
+/// ends even if it is continued after each signal. The handler stays installed after this value has been dropped.
 #[derive(Debug)]
 pub struct Preemption {
     over: Arc<AtomicBool>,
@@ -52,7 +52,8 @@ static STOPS: AtomicU64 = AtomicU64::new(0);
 static RESUMPTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// The minimum time that a thread runs between two handlers. When nanosleep is interrupted, the remaining time that it returns
-/// includes the kernel's timer slack, 50 µs by default. With more frequent signals, a sleep that is repeated would never end.
+/// includes the kernel's timer slack, 50 µs by default. With more frequent signals, a sleep that is continued after each signal
+/// would never end.
 const RUN: Duration = Duration::from_micros(200);
 
 /// The maximum time to wait for the end of a handler. A thread that ends, or that blocks the signal, never runs the handler.

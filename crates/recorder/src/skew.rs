@@ -14,8 +14,8 @@
 //!
 //! A message is fast only if both threads run at the same time, which on a busy machine happens only now and then. More rounds
 //! are therefore made as long as the bounds are coarse. A thread that has waited for a long time sleeps instead of yielding,
-//! because a thread that wakes up soon gets a processor. If both threads yielded, each might get its processor just when the
-//! other has lost its own.
+//! because the scheduler gives a processor to a woken thread before long. If both threads yielded, each might get its processor
+//! just when the other has lost its own.
 //!
 //! Making more rounds is sound. The proof of a round depends neither on when it is made nor on how long it takes, and all rounds
 //! bound the same number, because the clocks run at one rate. All bounds are therefore valid together, whether they come from one
@@ -32,7 +32,8 @@ use std::time::{Duration, Instant};
 use crate::cpus::{pin, reachable};
 use crate::stamp::Source;
 
-/// The number of rounds to make with each processor without a sleep of the reference, unless the rounds take too long.
+/// The number of rounds with each processor, apart from those in which the reference has slept. Fewer rounds are made if they
+/// take too long.
 const ROUNDS: u64 = 500;
 /// The minimum number of rounds with each processor, however long they take.
 const MIN_ROUNDS: u64 = 16;
@@ -40,7 +41,7 @@ const MIN_ROUNDS: u64 = 16;
 const LONG: Duration = Duration::from_millis(5);
 /// The maximum total time if the rounds have proved only coarse bounds: on a busy machine all of them may have been preempted.
 const MAX_TIME: Duration = Duration::from_millis(300);
-/// The maximum time for more rounds with the processors that took that long and still have only coarse bounds.
+/// Processors with coarse bounds are measured again until this time has passed since the start of the measurement.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The duration of a sleep. The kernel adds some 50 µs.

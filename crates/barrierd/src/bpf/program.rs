@@ -185,8 +185,8 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.call(Helper::RingbufOutput);
 }
 
-/// Returns a program that counts the events on each processor. It adds 1 to the word of its processor; the words begin at index
-/// `first` of an array.
+/// Returns a program that counts the events on each processor. It adds 1 to the word of the processor on which it runs; the words
+/// begin at index `first` of an array.
 pub(super) fn counter(cpus: usize, words: RawFd, first: usize) -> Vec<Instruction> {
     let mut a = Assembler::default();
     let out = a.label();

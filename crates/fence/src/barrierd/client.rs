@@ -168,8 +168,8 @@ impl Client {
 
     /// Makes only these processors matter to the client.
     ///
-    /// The caller guarantees that the threads in question run on no other processor, from before a moment is drawn until it has
-    /// passed.
+    /// The caller guarantees that the threads for which it fences run on no other processor, from before a moment is drawn until
+    /// it has passed.
     ///
     /// # Panics
     /// Panics if `cpus` is empty, or contains a processor that this machine cannot have.

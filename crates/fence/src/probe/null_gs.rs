@@ -1,5 +1,5 @@
-//! Probes whether Paul Khuong's trick for restartable sections works here: a thread that was switched out loses a null selector
-//! in GS.
+//! Probes whether Paul Khuong's trick for restartable sections works here: a thread notices by the base of GS that it was
+//! switched out.
 //!
 //! A thread sets a small base in GS and then writes the null selector, which resets the base to 0. If the kernel restores the
 //! small base when the thread runs again, accesses relative to GS have another address from then on. The thread thus notices that

@@ -75,7 +75,8 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     if !registers::ARE_KNOWN {
         return Err(NoBacktrace::Unsupported);
     }
-    // If the process was forked while another thread had locked `TURN`, it stays locked in the child forever.
+    // The wait is limited, because `TURN` may be locked forever: this is so in a process that was forked while another thread had
+    // locked it.
     let Some(_turn) = TURN.try_lock_for(LIMIT_OF_TURN) else { return Err(NoBacktrace::NoAnswer) };
     let mut room = vec![0_u8; MAX_BYTES];
     // SAFETY: no question is open, so the answer belongs to this thread.

@@ -34,7 +34,8 @@
 //! would block. Two conditions must be met:
 //!
 //! First, the event that ended the wait before the short read reported bytes and nothing else. If it also reported the end of the
-//! stream, an error or urgent data, these are not reported again.
+//! stream, an error or urgent data, these are not reported again, and the fiber would wait although its next read would return
+//! them.
 //!
 //! Second, that event, the short read and the next read belong to one [`Turn`](poller::Turn) of one poller.
 //!

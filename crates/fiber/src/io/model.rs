@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 pub enum IoModel {
     /// A thread blocks for each wait. Under [`Threads::OneEach`](crate::Threads::OneEach) this is the fiber's own thread,
     /// otherwise one of the threads for [blocking calls](crate::blocking()). If there are more waiting fibers than such threads,
-    /// each wait gets a thread for a short time, one after the other. A cancellation is noticed within 50 ms.
+    /// the waits take turns, and each gets a thread for a short time. A cancellation is noticed within 50 ms.
     Blocking,
     /// The fiber repeats its call until the call succeeds, and lets other fibers run in between. Its worker is therefore never
     /// idle. This model is for measuring the cost of polling, and for waits that are shorter than a sleep of the worker.

@@ -91,9 +91,9 @@ impl AtomicTurn {
     }
 }
 
-/// The pollers with which a descriptor is registered. The kernel ends the registrations when the last owner of the open file is
-/// closed. If a clone of a closed descriptor still exists, its events may spuriously wake the waiters of a later descriptor with
-/// the same number.
+/// The pollers with which a descriptor is registered. The kernel ends the registrations when the last descriptor of the open file
+/// is closed. If a clone of a closed descriptor still exists, its events may spuriously wake the waiters of a later descriptor
+/// with the same number.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// The number of the first poller, or 0. Most descriptors are registered with one poller only.
@@ -249,7 +249,7 @@ impl Poller {
         if is_new {
             let mark = self.next_mark(fd);
             match epoll::add(&self.epoll, fd, mark, ALL_EDGES) {
-                // A `poll` has registered the descriptor, or an earlier owner of its number has not ended its registration.
+                // A `poll` has registered the descriptor, or an earlier descriptor with the same number is still registered.
                 Err(Errno::EXIST) => epoll::modify(&self.epoll, fd, mark, ALL_EDGES)?,
                 added => added?,
             }

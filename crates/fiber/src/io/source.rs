@@ -154,9 +154,9 @@ fn worker_turn() -> Option<Turn> {
     Local::with(|local, fiber| local.poller_turn().filter(|_| fiber.io == IoModel::Readiness))?
 }
 
-/// Unwinds a cancelled fiber, and lets others run if the fiber has made many operations in a row. Otherwise a fiber would keep
-/// its worker if its peer is always ready. Called before each operation rather than after it, so that a cancellation cannot lose
-/// data.
+/// Unwinds a cancelled fiber, and lets others run if the fiber has made many operations in a row. Otherwise a fiber whose peer is
+/// always ready would never leave its worker. Called before each operation rather than after it, so that a cancellation cannot
+/// lose data.
 pub(crate) fn take_turns() {
     unwind_if_cancelled();
     let is_due = Local::with(|local, _| {

@@ -33,7 +33,7 @@ loom::thread_local! {
 /// The number of fiber numbers that a worker reserves at once.
 const NUMBERS_AT_ONCE: u64 = 64;
 
-/// Reserves `count` numbers for fibers. No other fiber of the process gets them. The first number of all is 1.
+/// Reserves `count` numbers for fibers. No other fiber of the process gets them. The numbers of a process begin at 1.
 pub(super) fn take_numbers(count: u64) -> Range<u64> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let first = NEXT.fetch_add(count, Relaxed);

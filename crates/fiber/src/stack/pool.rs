@@ -58,7 +58,7 @@ pub struct StackReport {
     pub warm: usize,
     /// The number of idle stacks in the pool whose pages went back to the kernel.
     pub trimmed: usize,
-    /// The greatest depth that any stack has reached, in bytes, rounded up to pages. No stack has needed more so far.
+    /// The greatest depth that any stack has reached, in bytes, rounded up to pages.
     pub high_water_bytes: usize,
 }
 

@@ -17,8 +17,8 @@ fn pool(guards: Guards, max_warm: usize) -> StackPool {
     StackPool::new(Layout::new(64 << 10, 16 << 10), guards, max_warm)
 }
 
-/// Returns whether the byte at `address` can be read. The kernel reads it, because the kernel returns an error instead of a
-/// fault.
+/// Returns whether the byte at `address` can be read. A system call reads it: for an invalid address, the call returns an error,
+/// whereas a load would fault.
 fn is_readable(address: usize) -> bool {
     let mut ends = [0; 2];
     // SAFETY: the calls fill `ends` and use the descriptors in it; `write` checks the address itself.

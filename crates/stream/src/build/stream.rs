@@ -190,7 +190,7 @@ impl<T: Clone + 'static> Stream<T> {
         Self::new(&self.program, node, slot)
     }
 
-    /// Produces the given values first, then the values of the stream, whose positions are therefore later.
+    /// Produces the given values first, then the values of the stream.
     #[must_use]
     pub fn prefix(&self, values: Vec<T>) -> Self {
         let (input, any) = queue(self);

@@ -7,7 +7,7 @@ use crate::net::{EdgeId, Fire, Net, Stuck, Tokens, View};
 
 use super::cycle::{Cycle, Silent};
 
-/// The maximum number of firings followed until the growth repeats.
+/// The maximum number of firings that are followed in search of the period of the growth.
 const MAX_FIRINGS: u64 = 1 << 20;
 
 /// The growth of one queue.

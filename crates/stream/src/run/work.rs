@@ -44,7 +44,7 @@ pub(crate) enum Work {
     Actor(Actor, Vec<Inlet>),
     /// An operator of a tree.
     Branch(Step),
-    /// An operator that passes all values, or values by a clock. The net handles it without code.
+    /// An operator that passes all values, or selects values by a clock. The net handles it without code.
     Pass,
     /// The sink, which has no code. It needs no queue, because it takes each value before the next one is computed.
     Sink,

@@ -43,8 +43,8 @@ const FUNCTIONS: [(&str, &str); 23] = [
     ("zip", "zip(x, y)"),
 ];
 
-/// The functions of one stream that may produce a value late, after the source has read further. An error in a formula after such
-/// a function cannot name the position in the source.
+/// The functions with one stream as an argument that may produce a value late, after the source has read further. An error in a
+/// formula after such a function cannot name the position in the source.
 const AWAY: [&str; 6] = ["buffer", "prefix", "reduce", "repeat", "spill", "window"];
 
 /// The maximum length of a label, in characters.

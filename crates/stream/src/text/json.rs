@@ -42,7 +42,7 @@ impl Room {
         }
     }
 
-    /// Accounts for the memory of a list's next value. `number` is the value's index in the list.
+    /// Takes the memory for a list's next value. `number` is the value's index in the list.
     fn take_for_value<T, E: Error>(&mut self, number: usize) -> Result<(), E> {
         match number {
             0 => self.take(Self::FIRST_VALUES * size_of::<T>()),

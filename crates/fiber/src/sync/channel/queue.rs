@@ -172,8 +172,8 @@ impl<T, W: Clone> Queue<T, W> {
         (std::mem::take(&mut self.values), senders)
     }
 
-    /// Returns whether no value is left and none can be sent. The last value must have been taken: if it is only promised, the
-    /// promise may still pass to another receiver.
+    /// Returns whether no value is left and none can be sent. A promised value that has not been taken counts as left, because
+    /// the promise may pass to another receiver.
     fn has_ended(&self) -> bool {
         self.senders == 0 && self.values.is_empty()
     }
