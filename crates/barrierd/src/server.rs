@@ -22,7 +22,8 @@ use crate::stat::{self, Stat};
 use crate::statement::state_of_quiet;
 use crate::waiting::Waiting;
 
-/// If the program writes the times: the time after which a fallback is used for processors that have not passed.
+/// The time after which a fallback is used for processors that have not passed, if the program writes the times. Without the
+/// program, a fallback is used at once.
 const PATIENCE: Duration = Duration::from_millis(8);
 /// The maximum number of connections that are accepted at a time, and of messages that are read from one client at a time, before
 /// other clients are served.

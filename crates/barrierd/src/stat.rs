@@ -47,8 +47,8 @@ impl Stat {
         Ok(Stat { file: File::open("/proc/stat")?, tickless, looks: vec![None; cpus], text: vec![0; (cpus + 1) * 128] })
     }
 
-    /// Discards earlier readings: without this, an old reading would be compared with the first one for a client that begins to
-    /// wait.
+    /// Discards the earlier readings. Otherwise, when a client begins to wait, the first new reading would be compared with an
+    /// old one.
     pub(crate) fn forget(&mut self) {
         self.looks.fill(None);
     }

@@ -96,8 +96,8 @@ impl Backtrace {
                 frames.push(Frame { function: format!("{address:#x}"), place: None });
             }
         }
-        // If only some frames have names, those without are hidden: the innermost function may be the kernel's own, which has no
-        // name.
+        // If some frames have names, the frames without a name are hidden. The innermost function may be in code that the kernel
+        // provides, which has no names.
         let has_names = frames.iter().any(|frame| !frame.is_unknown());
         let is_hidden = |frame: &Frame| frame.is_of_wait() || has_names && frame.is_unknown();
         let first = frames.iter().position(|frame| !is_hidden(frame)).unwrap_or(frames.len());

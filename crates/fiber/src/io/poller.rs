@@ -209,7 +209,7 @@ pub(crate) struct Poller {
     turn: Turn,
     /// The number of the newest registration.
     registration: u32,
-    /// Created when a fiber first starts an operation with a completion.
+    /// Created for the first operation that a fiber passes to io_uring.
     ring: Option<Ring>,
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Pool {
     blocks: NonNull<Blocks>,
 }
 
-// SAFETY: `Blocks` are behind a mutex.
+// SAFETY: a mutex protects the state of `Blocks`.
 unsafe impl Send for Pool {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Pool {}

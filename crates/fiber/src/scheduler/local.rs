@@ -20,8 +20,8 @@ use crate::stack::StackCache;
 
 #[cfg(not(loom))]
 thread_local! {
-    /// The worker of this thread. The initialiser is constant and there is no destructor, so a signal handler may read
-    /// it.
+    /// The worker of this thread. The initialiser is constant and there is no destructor, so a signal handler may read the
+    /// variable.
     static LOCAL: Cell<*const Local> = const { Cell::new(ptr::null()) };
 }
 
