@@ -147,7 +147,7 @@ impl Runtime {
     }
 
     /// Reports the runtime's stacks, with the greatest depth that any of them has reached. Takes about a microsecond for each
-    /// stack. Fibers that need a new stack have to wait until it returns.
+    /// stack. Fibers that need a new stack wait until this call returns.
     #[must_use]
     pub fn stacks(&self) -> StackReport {
         self.shared.pool.report()

@@ -30,9 +30,9 @@ use crate::stamp::Source;
 /// # Cost
 /// The figures are for a queue under an uncontended mutex, on a virtual machine with an x86-64 processor at 2.6 GHz. There,
 /// reading the counter takes 10 ns, or 18 ns if the reading must wait for earlier accesses. Recording adds 24 to 27 ns to an
-/// operation that follows closely, and 30 to 36 ns to any other operation, because that needs two readings. Most of this is the
-/// reading that waits; every recorder needs such a reading in order to know when an operation returned. While the machine's host
-/// is busy, the reading alone takes 27 ns, and recording adds 33 to 40 ns.
+/// operation that follows closely, and 30 to 36 ns to any other operation, which needs two readings. Most of this is the reading
+/// that waits; every recorder needs such a reading in order to know when an operation returned. While the machine's host is busy,
+/// the reading alone takes 27 ns, and recording adds 33 to 40 ns.
 ///
 /// Beyond a log's [`room`](crate::Recorder::room), the kernel clears new memory, which takes 3 ns per operation. This is not
 /// needed if an earlier recording of the same process has left enough memory.

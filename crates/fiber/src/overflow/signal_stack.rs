@@ -5,7 +5,7 @@ use std::ptr;
 /// Large enough for this crate's handler and for the handler after it, which may print a backtrace.
 const BYTES: usize = 128 * 1024;
 
-/// A thread's signal stack, which it uses until the value is dropped. A guard lies below the stack.
+/// A thread's signal stack. The thread uses it until the value is dropped. A guard lies below the stack.
 pub(crate) struct SignalStack {
     mapping: *mut libc::c_void,
     mapped_bytes: usize,
