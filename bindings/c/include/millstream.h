@@ -1455,8 +1455,7 @@ void millstream_slab_parcel_free(struct millstream_slab_parcel *parcel);
  * # Safety
  * `parcel` was made by millstream_slab_parcel_new.
  */
-int32_t millstream_slab_parcel_set_owner(const struct millstream_slab_parcel *parcel,
-                                         uint64_t owner);
+int32_t millstream_slab_parcel_set_owner(const struct millstream_slab_parcel *parcel, uint64_t owner);
 
 /**
  * Returns the number of objects in a parcel.
