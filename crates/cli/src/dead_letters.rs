@@ -13,7 +13,7 @@
 //! | `stage`, `attempts`, `cause`, `message` | where, after how many attempts, and why |
 //! | `path` or `line` | the unit: a file that a walk found, or a line or argument |
 //! | `path_hex` or `line_hex` | only if the path or line is not UTF-8: its bytes in hexadecimal (`path` or `line` is then a readable approximation) |
-//! | `items` | `true` for a group of items: `line` separates them by zero bytes |
+//! | `items` | `true` for a group of items: `line` contains them, separated by zero bytes |
 //! | `rel_from` | for a `path`: the offset at which its part below the walked folder starts |
 //! | `part` | for a piece of the unit: its number at each split, from 1 |
 //! | `after` | the number of the last piece that the unit had produced when it failed |

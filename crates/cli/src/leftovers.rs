@@ -105,7 +105,7 @@ fn remove_listed(list: &File, path: &Path) -> io::Result<u64> {
     Ok(removed)
 }
 
-/// Lists a temporary file that is about to be made, until the entry is dropped.
+/// Lists a temporary file that is about to be made. It stays in the list until the returned entry is dropped.
 pub(crate) fn note(path: &Path) -> Entry {
     Entry(OWN.get().and_then(|list| list.note(path).map(|slot| (list, slot))))
 }

@@ -340,7 +340,8 @@ fn warnings(page: &mut Page, warnings: &[String]) {
     }
 }
 
-/// The maximum number of workers of a stage; its tokens may allow fewer than its ceiling.
+/// The maximum number of workers of a stage: its ceiling, or fewer if the tokens that its units need do not suffice for
+/// so many.
 fn most_workers(stage: &PlanStage, plan: &Plan) -> u64 {
     let by_need = stage.needs.iter().filter(|need| !need.keyed).filter_map(|need| {
         let resource = plan.resources.iter().find(|resource| resource.name == need.resource)?;

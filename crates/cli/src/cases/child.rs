@@ -122,7 +122,7 @@ fn try_run(args: &TrialArgs) -> Result<(), CaseError> {
 }
 
 /// Removes from a flow everything that makes one run differ from another or makes it wait: concurrent units, needs,
-/// batches and pauses.
+/// batches, bounds of queues, limits on the machine's load and memory, and pauses between attempts.
 fn make_plain(file: &mut FlowFile) {
     (file.inflight, file.workers, file.machine) = (1, Some(1), MachineSpec::default());
     for stage in &mut file.stages {
@@ -137,7 +137,8 @@ fn shown(record: &Record) -> String {
     String::from_utf8_lossy(&record.shown_text()).into_owned()
 }
 
-/// The value of the field in `template`; without a template, the payload if `name` is `payload`.
+/// The value that the unit has for the first field of `template`. Without a template, the payload if `name` is
+/// `payload`, and otherwise `None`.
 fn value(record: &Record, name: &str, template: Option<&Template>) -> Option<String> {
     let bytes = match template {
         None if name == "payload" => record.payload.as_bytes()?.to_vec(),

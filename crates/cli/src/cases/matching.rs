@@ -39,9 +39,9 @@ fn extend(first: usize, taken_by: &mut [Option<usize>], fits: &impl Fn(usize, us
     }
 }
 
-/// Moves each expectation on the path by one unit, from the end of the path back to `first`. The expectation that
-/// reached `free` moves to `free`; the expectation before it on the path moves to the unit that has just become free,
-/// and so on.
+/// Moves each expectation on the path to the next unit of the path, from the end of the path back to `first`. The
+/// expectation that reached `free` moves to `free`; the expectation before it on the path moves to the unit that has
+/// just become free, and so on.
 fn shift(free: usize, first: usize, taken_by: &mut [Option<usize>], reached_from: &[Option<usize>]) {
     let mut free = free;
     while let Some(expected) = reached_from[free] {

@@ -33,7 +33,7 @@ fn try_all(name: &str, target: fn(&[u8]) -> bool, seeds: &[Vec<u8>]) {
         taken += u64::from(read(&format!("case {case}"), &mutate(seed, &words, &mut random)));
         read(&format!("noise {case}"), &noise(300, &mut random));
     }
-    // Otherwise the mutations are so strong, or so weak, that acceptance or refusal is hardly tested.
+    // If nearly all mutations were refused, acceptance would hardly be tested; if nearly all were accepted, refusal.
     assert!(taken > cases / 100 && taken < cases * 9 / 10, "{name}: {taken} of {cases} were taken");
 }
 

@@ -132,7 +132,7 @@ struct Need<'a> {
     amount: u64,
     /// The key's template; `null` if the resource has no keys.
     key: Option<String>,
-    /// The unit holds the need until it leaves this later stage; `null` means until it leaves the stage of the need.
+    /// The unit holds the amount until it leaves this later stage; `null` means until it leaves the stage of the need.
     until: Option<&'a str>,
 }
 
