@@ -25,7 +25,7 @@ const MAX_NEWEST: usize = 12;
 /// The minimum length of a unit's text that is recognised in a message: a shorter text may occur anywhere by chance.
 const MIN_TEXT: usize = 4;
 
-/// The minimum length of a run of hexadecimal digits that cannot be a word or a small number.
+/// The minimum length of a sequence of hexadecimal digits that cannot be a word or a small number.
 const MIN_HEX: usize = 16;
 
 /// The dead letters of one run, by cause.

@@ -192,7 +192,7 @@ impl DeadLetters {
     fn take_unit(&self, letter: &DeadLetter, record: Option<&Record>) {
         let group = record.and_then(|record| record.gathered_whole()?.group());
         match group.filter(|group| !group.members().is_empty()) {
-            // A retry produces a piece of a group again from all members of the group. The members may be pieces of
+            // To produce a piece of a group again, a retry needs all members of the group. The members may be pieces of
             // groups themselves.
             Some(group) if group.takes_letters() => {
                 group.members().iter().for_each(|member| self.take_unit(letter, Some(member)));
@@ -202,8 +202,8 @@ impl DeadLetters {
         }
     }
 
-    /// Keeps a letter of an earlier run whose unit this run did not reach, as a letter of this run. `rest` is the text
-    /// after the letter's [`head`](letters::head).
+    /// Keeps, as a letter of this run, an earlier letter whose unit this run did not reach. `rest` is the text after the
+    /// letter's [`head`](letters::head).
     pub(crate) fn keep(&self, rest: &[u8]) {
         let head = letters::head(&self.run, self.started);
         self.write(&[head.as_bytes(), rest, b"\n"].concat());
@@ -397,7 +397,7 @@ struct Line<'a> {
     retry: &'a Origin,
 }
 
-/// The write of a letter may wait until the run abandons the units in flight.
+/// The write of a letter may wait, but ends at the latest when the run abandons the units in flight.
 impl Patience for DeadLetters {
     fn left(&self) -> Result<Duration, Failure> {
         if self.given_up.load(Ordering::Relaxed) {

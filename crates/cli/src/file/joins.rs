@@ -95,7 +95,7 @@ impl Add for Count {
     }
 }
 
-/// A stage that splits or copies units whose pieces come together again.
+/// A stage that splits or copies units, together with a stage where their pieces come together again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Join {
     /// The stage that splits, by its index.

@@ -71,7 +71,7 @@ enum PageError {
 }
 
 impl PageError {
-    /// The JSON of a file of the kind `what` ends too early or is malformed.
+    /// The error for a file of the kind `what` whose JSON ends too early or is malformed.
     fn json(path: &Path, what: &'static str, error: &serde_json::Error) -> Self {
         let path = shown::path(path).to_string();
         if error.is_eof() {

@@ -79,7 +79,7 @@ pub(super) fn shown(path: &Path) -> Result<Shown, PageError> {
     Ok(page(&report, beside))
 }
 
-/// Reads those members of a file that the struct has.
+/// Reads a file of JSON as a `T`; members that `T` does not have are skipped.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, PageError> {
     let file = File::open(path).map_err(|error| PageError::NotOpened(shown::path(path).to_string(), error))?;
     serde_json::from_reader(BufReader::new(file)).map_err(|error| PageError::json(path, THE_REPORT, &error))

@@ -32,7 +32,7 @@ fn warning(file: &FlowFile, plan: &Plan, resource: &ResourceSpec) -> Option<Stri
         .flat_map(|(spec, stage)| spec.needs.iter().map(move |need| Asks { spec, stage, need }))
         .filter(|asks| asks.need.resource == resource.name)
         .collect();
-    // A need that is held until a later stage is also held by units that no worker runs.
+    // Tokens that are held until a later stage are also held by units that no worker runs.
     let first = asks.first().filter(|_| asks.iter().all(|asks| asks.need.until.is_none()))?;
     let in_flight = plan.inflight.saturating_mul(asks.iter().map(|asks| asks.need.amount).max()?);
     let name = format!("`{}` has {}", resource.name, text::counted(capacity, "token"));

@@ -6,7 +6,8 @@
 //! has FIELD. A group of pieces represents their unit, so its fields are those that the pieces see as `{parent.FIELD}`.
 //! In other groups, the fields of the single units are lost.
 //!
-//! The answer is "no" only if no path leads to a value. The members of a JSON object, for example, may have any name.
+//! The answer is "no" only if no path can lead to a value. What members a JSON object has is not known before the run, so
+//! after a stage that parses JSON, every member is assumed to have a value.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,7 +17,8 @@ use super::Graph;
 use crate::file::model::{GatherBy, OpSpec, ParseFormat, SourceSpec, SplitBy};
 use crate::file::template::Field;
 
-/// The maximum number of `parent.` prefixes that are followed; a deeper field is assumed to have a value.
+/// The maximum number of prefixes `parent.` and `copy.STAGE.` that are followed; a field with more of them is assumed to
+/// have a value.
 const MAX_DEPTH: usize = 16;
 
 /// The question of whether a unit that comes to a stage can have a value for a field. With `copied_for`, the unit is
@@ -232,7 +234,7 @@ fn is_found_later(field: &Field) -> bool {
     )
 }
 
-/// The depth of nesting of the field.
+/// The number of prefixes `parent.` and `copy.STAGE.` of the field.
 fn depth(field: &Field) -> usize {
     match field {
         Field::Parent(inner) | Field::Copy(_, inner) => 1 + depth(inner),
