@@ -340,8 +340,8 @@ fn warnings(page: &mut Page, warnings: &[String]) {
     }
 }
 
-/// The maximum number of workers of a stage: its ceiling, or fewer if the tokens that its units need do not suffice for
-/// so many.
+/// The maximum number of workers of a stage: its ceiling, or the number of units for which the tokens suffice, if that is
+/// smaller.
 fn most_workers(stage: &PlanStage, plan: &Plan) -> u64 {
     let by_need = stage.needs.iter().filter(|need| !need.keyed).filter_map(|need| {
         let resource = plan.resources.iter().find(|resource| resource.name == need.resource)?;

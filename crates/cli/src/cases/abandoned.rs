@@ -19,7 +19,7 @@ pub(super) const PREFIX: &str = "millstream-test-";
 /// The age from which a folder without a lock counts as abandoned.
 const OLD: Duration = Duration::from_secs(60);
 
-/// Locks the folder of a case, as long as the returned file is open.
+/// Locks the folder of a case. The folder stays locked as long as the returned file is open.
 pub(super) fn keep(folder: &Path) -> io::Result<File> {
     let file = File::open(folder)?;
     // If the file system has no locks, only the test itself removes its folder.

@@ -2,8 +2,8 @@
 //!
 //! The value of a field is data and must not become code, whatever bytes a file name has. So each field is replaced by
 //! a reference such as `"${1}"`, and the shell gets the value as an argument. A reference is expanded once, and the
-//! shell never reads its value as a script. The quotes around a reference determine how it must be quoted to stay one
-//! word.
+//! shell never reads its value as a script. The quotes between which the field stands in the script determine how the
+//! reference itself is quoted, so that the value stays one word.
 
 use crate::file::template::Template;
 
