@@ -35,10 +35,10 @@
 //!
 //! **Batches.** [`Sender::send_many`] and [`Receiver::recv_many`] claim and complete many positions at once, for
 //! several times the throughput. **Time.** The `try_` forms never wait, the `_deadline` forms wait until an instant,
-//! and the `_async` forms wait as a task. Each form exists for one value and for many. (For a single value there are
-//! also `_timeout` forms.) **Several channels.** [`Select`] waits for any receivers and senders; a
-//! [`WaitSet`](crate::WaitSet) waits for arrivals on channels that were created with it. **Streams.** The feature
-//! `futures` adds `Receiver::into_stream` and `Sender::into_sink`.
+//! and the `_async` forms wait as a task. Each of these forms exists for one value and for many. The `_timeout` forms,
+//! which wait for a duration, exist for one value only. **Several channels.** [`Select`] waits until one of several
+//! receivers and senders is ready; a [`WaitSet`](crate::WaitSet) waits for arrivals on channels that were created with
+//! it. **Streams.** The feature `futures` adds `Receiver::into_stream` and `Sender::into_sink`.
 //!
 //! **The end.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
 //! receivers are gone, senders get their values back, and the values in the channel are dropped at once. The last
@@ -52,8 +52,8 @@
 //! unused leaves a slot that receivers skip.
 //!
 //! # Progress
-//! Sending and receiving without waiting is lock-free. If that side of the channel has only one participant, it is
-//! wait-free. A sender that is stopped in the middle of `send` does not block other senders. Receivers get the values
+//! A `send` or `recv` that does not wait is lock-free, and even wait-free if its side of the channel has only one
+//! participant. A sender that is stopped in the middle of `send` does not block other senders. Receivers get the values
 //! in front of the stopped sender's slot at once, and the values behind that slot once the sender continues. Until then
 //! `try_recv` reports an empty channel even though a later `send` has returned.
 //!

@@ -241,8 +241,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
         received
     }
 
-    /// Like [`take_many`](Self::take_many), as far as the vector has room. A full vector first gets room for the
-    /// available values.
+    /// Like [`take_many`](Self::take_many), but moves only as many values as the vector has room for. If the vector is
+    /// full, it first gets room for the available values.
     fn take_into_room(&self, into: &mut Vec<T>, most: usize, frontier: impl Fn(u64) -> u64 + Copy) -> usize {
         let core = &*self.core;
         let before = into.len();

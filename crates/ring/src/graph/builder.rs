@@ -14,7 +14,7 @@ use crate::Options;
 use crate::primitive::UnsafeCell;
 use crate::sequencer::{Multi, Sequencer, SequencerParts, Single};
 
-/// The function of a handler's thread.
+/// The function that a handler's thread runs.
 pub(super) type Body = Box<dyn FnOnce() -> Outcome + Send>;
 
 /// A ring to which consumers are being added. [`start`](Self::start) returns its producer.
@@ -79,7 +79,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     ///
     /// # Panics
     /// If a node belongs to another ring, or if the new consumer does not follow, directly or indirectly, every
-    /// existing consumer. Otherwise another consumer could use an event while this one changes it.
+    /// existing consumer. A consumer that the new one does not follow could use an event while the new one changes it.
     pub fn handle_mut(&mut self, follows: &[Node], mut handle: impl FnMut(&mut E, Place) + Send + 'static) -> Node {
         // SAFETY: the plan puts all other consumers before or after this one, and producers reach the event a lap
         // later.

@@ -55,7 +55,8 @@ impl<E, P: Sequencer, C: Sequencer> Consumer<E, P, C> {
         Consumer { core, party, follows: RefCell::new(follows), hand, max_batch }
     }
 
-    /// The position up to which this member may consume. It is known that it may consume all positions before `from`.
+    /// The position up to which this member may consume. The caller knows that it may consume all positions before
+    /// `from`.
     fn free_until(&self, from: u64) -> u64 {
         self.follows.borrow_mut().completed_forgetting(from)
     }

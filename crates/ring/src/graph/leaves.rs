@@ -15,9 +15,9 @@ use crate::sequencer::{Progress, Single};
 /// producer takes the lock only when it has used up the limit it knows.
 ///
 /// A reader waits neither for other readers nor for a waiting writer. So a producer that is preempted with the lock
-/// delays consumers that join or leave, but no other producer. The standard lock admits no reader behind a waiting
-/// writer, so one preempted producer would stop all others. A writer holds the lock for about a microsecond; a producer
-/// waits no longer than that.
+/// delays consumers that join or leave, but no other producer. With the standard lock, readers would wait behind a
+/// waiting writer: while a consumer waits to join or leave, one preempted producer would stop all others. A writer holds
+/// the lock for about a microsecond; a producer waits no longer than that.
 #[derive(Debug)]
 pub(super) struct Leaves {
     parties: RwLock<Follows>,

@@ -125,7 +125,7 @@ impl<E, P: Sequencer> Producer<E, P> {
 
     /// Whether a handler has panicked; in a pool, any member's handler. Wait-free: a load.
     ///
-    /// This becomes true before the followers see any event that the consumer or the pool has not handled. The event at
+    /// This becomes true before the followers see any event that was not handled because of the panic. The event at
     /// which the handler panicked is an exception: it may reach the followers shortly before.
     ///
     /// ```

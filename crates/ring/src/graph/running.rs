@@ -27,8 +27,8 @@ pub struct Running<E, P: Sequencer> {
     panics: Vec<HandlerPanicked>,
 }
 
-/// A handler panicked, or a value that it had captured panicked when dropped. Its consumer has left, so all later
-/// events passed without it.
+/// A handler panicked, or a value that it had captured panicked when dropped. The handler's consumer has left, and
+/// handles no more events.
 #[derive(Debug, Error)]
 #[error("the handler of consumer {} panicked at position {position}: {message}", node.index())]
 #[non_exhaustive]
@@ -55,8 +55,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
 
     /// Adds a consumer on its own thread. It starts with the oldest event that some consumer has not handled yet.
     ///
-    /// Adding the consumer takes about a microsecond; meanwhile, a producer that has to find out how many slots are
-    /// free must wait. The call waits for no consumer, and for no thread of a consumer that has left.
+    /// Adding the consumer takes about a microsecond. A producer that checks during this time how many slots are free
+    /// has to wait until the consumer is added. The call itself does not wait for other consumers, nor for the threads of
+    /// consumers that have left.
     ///
     /// # Panics
     /// As [`Builder::handle`](super::Builder::handle), and if the system cannot start a thread. The ring then continues
@@ -88,7 +89,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
         (node, Consumer::new(Arc::clone(&self.core), party, upstream, start))
     }
 
-    /// Forgets consumers that have left, except for their panics.
+    /// Forgets consumers that have left, but keeps their panics.
     ///
     /// Does not wait. The thread of a consumer that has left may still be dropping its handler's captured values; such
     /// a thread stays in the list until a later call.

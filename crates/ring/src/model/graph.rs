@@ -85,8 +85,9 @@ fn one_member_of_a_pool_handles_each_event() {
     });
 }
 
-/// Of two events the second is published first, and wakes a member of the pool that cannot see it yet. The member that
-/// later sees both events must wake the other member, because each handler waits until both events are being handled.
+/// The second of two events is published first. It wakes a member of the pool, which cannot see it before the first event
+/// is published. The member that later sees both events must wake the other member, because each handler waits until
+/// both events are being handled.
 #[test]
 fn a_member_of_a_pool_that_sees_two_events_wakes_another() {
     explore(0, || {

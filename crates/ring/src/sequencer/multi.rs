@@ -144,8 +144,9 @@ impl Sequencer for Multi {
                 if next & CLOSED != 0 {
                     return None;
                 }
-                // Claimed positions were free, so the cursor is a valid start, too. An old hint could be more than a
-                // lap behind, and parity cannot tell laps apart at such a distance.
+                // The hint may be old, and more than a lap behind. The frontier must not start there, because parity
+                // does not tell laps apart at such a distance. It may start at the cursor, because all positions before
+                // the cursor were claimed, and so were free.
                 limit = frontier(limit.max(next));
                 if limit < next + least {
                     // If the cursor has moved meanwhile, the frontier may be out of date, so the claim retries.
@@ -281,8 +282,8 @@ mod tests {
         for passed in 0..20 {
             let sides = Sides::new();
             sides.pass(passed);
-            // These are the late stores of threads that were stopped right before they stored the first hints of the
-            // ring.
+            // These stores imitate two threads that were stopped right before they stored the first hints of the ring,
+            // and that continue only now.
             sides.producers.claims.limit.store(4, Ordering::Relaxed);
             sides.consumers.claims.limit.store(0, Ordering::Relaxed);
             assert_eq!(sides.produce(4, 4), Some(passed..passed + 4), "after {passed} positions");

@@ -70,8 +70,8 @@ impl RawProducer {
         Ok(Self { typed: Producer::of(attach(file, slots, event, Role::Producer)?), event })
     }
 
-    /// Sends as many events as there is room for; returns their number. `events` contains them one after the other.
-    /// Never waits. Cost: one wake-up per run of free slots.
+    /// Sends as many of the events as there is room for; returns their number. The bytes of each event in `events` follow
+    /// those of the one before. Never waits. Cost: one wake-up for each run of adjacent free slots.
     ///
     /// # Panics
     /// If the bytes are not a whole number of events.

@@ -17,7 +17,7 @@ use crate::padded::CachePadded;
 use crate::primitive::atomic::{AtomicBool, AtomicU32, fence};
 use crate::primitive::{heavy, light};
 
-/// The wait of consumers for the positions that they follow.
+/// The waiting of a ring's consumers for events.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     pub(crate) notifier: SharedNotifier,

@@ -144,10 +144,11 @@ impl FreeSpace {
 
     /// Wakes as many tasks as there are free slots.
     ///
-    /// If there may be gaps, a completion behind a gap wakes a task that cannot continue yet. So the consumer that
-    /// closes the gap must wake a task for that position, too: every consumer wakes one task first, and *then* counts
-    /// the free slots. Of all consumers that have completed the positions up to some point, the last one to count sees
-    /// the completions of the others, and so do the tasks that it wakes.
+    /// If there may be gaps, a slot completed behind a gap is not free yet, so a task that is woken for it cannot
+    /// continue. When another consumer closes the gap, that slot becomes free, too, and a task must be woken for it. So
+    /// every consumer wakes one task first, *then* counts the slots that are free now, and wakes a task for each of the
+    /// others. Of all consumers that have completed the positions up to some point, the last one to count sees the
+    /// completions of the others, and so do the tasks that it wakes.
     fn wake_tasks(&self, places: Places<impl FnOnce() -> usize>) {
         if !places.may_have_gaps {
             return self.tasks.wake((places.number)());

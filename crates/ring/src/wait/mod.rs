@@ -22,7 +22,7 @@
 //!      each yield as a quick one: the other threads use the core meanwhile, and the waiter need not be woken.
 //!    - A yield that took a whole turn (a millisecond or more) let a thread run that is busy with other work. That
 //!      thread would get the core again at each yield, whereas a sleeper that is woken takes the core back at once.
-//!      Then the waiters spin and sleep, and try a yield again after 32 times as long.
+//!      Then the waiters spin and sleep, and do not yield again for 32 times the length of that yield.
 //! 4. **Let a batch gather, within a latency budget.** Each check takes the cache line that the partner writes, and a
 //!    partner that keeps its lines passes ten times as many events. So while events come in small portions, a consumer
 //!    pauses between checks, and a producer waits for a quarter of the ring to be free. Either delay lasts for at most
@@ -35,14 +35,15 @@
 //! The `try_` forms never pause, and tasks never poll between their wake-ups.
 //!
 //! # Worst cases
-//! - An event waits for a polling consumer for at most 1.6 µs, or for a quick yield and the threads that run meanwhile.
-//!   It waits for a sleeping consumer for the time of a wake-up.
+//! - A polling consumer finds an event after at most 1.6 µs if it is pausing, and if it is yielding, once the threads
+//!   that have its core give the core back. A sleeping consumer finds it after a wake-up.
 //! - The waits of a consumer cost at most 49/16 of the waits of a consumer that knows the future, if a sleep counts as
 //!   `S`. `S` is elapsed time; the processor time of a sleep is less, about a tenth where wake-ups are slow.
 //! - Before a yield that may last longer than a sleep, a poller no longer counts as a poller, because it may lose its
 //!   core. Only the first long yield comes without warning: it delays the sleepers' events for as long as other threads
 //!   keep the core.
-//! - Beside threads that are always busy, a waiter spends 1/32 of its time in yields, if a yield takes at most 0.1 s.
+//! - A waiter that shares its core with a thread that is always busy spends 1/32 of its time in yields, provided that a
+//!   yield takes at most 0.1 s.
 //! - A producer in the line waits for the turns of those in front of it, if all producers wait in the line. Producers
 //!   that use the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, and at
 //!   least 1 ms unless its waits take `S` each; it ends at the next wait of the polling producer. If the consumers stop
@@ -54,10 +55,10 @@
 //! | constant | unit | reason |
 //! | --- | --- | --- |
 //! | `MAX_GATHERING_NS`: 1600 | ns | the latency that throughput may cost, a third of a wake-up where wake-ups are quickest |
-//! | `EVENT_PS`: 1600 | ps | every event takes longer to pass; a pause of this time per slot cannot fill the ring |
+//! | `EVENT_PS`: 1600 | ps | about the time of one event: during a longer pause per slot, the ring could fill up |
 //! | `MAX_HALVINGS`: 5 | | polling for less than 1/32 `S` makes a few checks, and finds little |
 //! | `SHARED`: 2 | quick yields | yielding to another thread and returning takes two switches |
-//! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn, and yields that last a turn 1/32 of the time |
+//! | `SLEEPS_PER_TURN`: 32 | `S` | wake-ups take 1/32 of a turn, and yields that last a turn take 1/32 of the time |
 //! | `MIN_TURN_NS`: 1,000,000 | ns | the next polling producer first has to fill its core's caches |
 //! | `MAX_YIELD_NS`: 100,000,000 | ns | a process that was stopped in a yield yields again within 3.2 s |
 //! | `MIN_NAP`, `MAX_NAP_EACH`, `MAX_NAP`: 1, 50, 200 | ms | bounds of the sleep of a producer that no consumer wakes |

@@ -12,8 +12,8 @@ use crate::primitive::pause;
 /// The longest time for which gathering may delay an event, or a producer that waits for room.
 const MAX_GATHERING_NS: u32 = 1_600;
 
-/// The shortest time in which an event passes, in picoseconds. A consumer never pauses for longer than a full ring
-/// takes to pass: the ring would fill, and the partner would wait.
+/// The longest time for which gathering may delay an event, in picoseconds for each slot of the ring. The partner could
+/// fill the ring during a longer pause, and would then have to wait.
 const EVENT_PS: u64 = 1_600;
 
 /// A waiter sleeps at once when its time to poll was halved this many times.
@@ -23,8 +23,8 @@ const MAX_HALVINGS: u32 = 5;
 const SHARED: u64 = 2;
 
 /// A turn lasts as long as this many sleeps, so wake-ups take a small part of the time. It lasts at least
-/// `MIN_TURN_NS`, because the next polling producer also has to fill its core's caches. The factor also limits yields
-/// that last a turn: waiters try the next one after this many times as long.
+/// `MIN_TURN_NS`, because the next polling producer also has to fill its core's caches. The factor serves a second
+/// purpose: after a yield that lasted a turn, waiters do not yield again for this many times the length of that yield.
 const SLEEPS_PER_TURN: u64 = 32;
 const MIN_TURN_NS: u64 = 1_000_000;
 
@@ -355,7 +355,8 @@ mod tests {
         let second = 1_000_000_000;
         (1..10).for_each(|n| spin.sleeps_at_once(n * second, n * second - 1));
         assert!(spin.start().sleeps_at_once(), "an event in a second made the waiter poll");
-        // The event came right after the waiter had fallen asleep, and the waiter then worked on it for long.
+        // The event came 1 ns after the waiter had fallen asleep. The waiter then handled it for almost a second, which
+        // does not count as sleep.
         spin.sleeps_at_once(10 * second, 9 * second + 1);
         assert!(!spin.start().sleeps_at_once());
     }

@@ -41,7 +41,7 @@ pub struct Handle {
 const IDENTITY_LOW: u64 = 0xffff;
 const INDEX: u64 = 0xffff_ffff;
 
-/// Bits of a slab's identity.
+/// The number of bits of a slab's identity.
 pub(crate) const IDENTITY_BITS: u32 = 48;
 
 impl Handle {

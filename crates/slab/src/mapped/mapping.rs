@@ -174,7 +174,8 @@ impl Mapping {
         &self.words()[..used as usize]
     }
 
-    /// The words of all objects ever used: after a power failure, the header may be older than they are.
+    /// The words of all objects ever used, even of those that the header does not count: after a power failure, the
+    /// header may be older than the words.
     pub(crate) fn written_words(&self) -> &[AtomicU64] {
         let (words, used) = (self.words(), self.used_words().len());
         let Some(file) = self.memory.file() else { return &words[..used] };

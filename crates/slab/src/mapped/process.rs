@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
 use crate::mapped::error::Error;
 
-/// Bits of a PID: Linux has at most 2^22.
+/// The number of bits of a PID: on Linux, PIDs are below 2^22.
 const PID_BITS: u32 = 22;
 const PID: u64 = (1 << PID_BITS) - 1;
 /// Set while a survivor acts for a dead cache.

@@ -27,8 +27,8 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
         slot.settle();
         slot.done.store(0, Ordering::Relaxed);
         let found = slot.owner.load(Ordering::SeqCst);
-        // A live owner registered after this process had checked the slots. It is about to see that this process holds
-        // the lock, and to step back; until then its slot must not go to another cache.
+        // If the owner is alive, it registered after this process had checked the slots. It is about to see that this
+        // process holds the lock, and to step back; until then its slot must not go to another cache.
         let is_gone = |owner| others == Others::Absent || !mapping.lives(owner);
         let is_cleared = Identity::read(found).is_some_and(is_gone)
             && slot.owner.compare_exchange(found, Identity::NONE, Ordering::SeqCst, Ordering::Relaxed).is_ok();

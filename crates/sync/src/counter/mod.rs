@@ -8,7 +8,7 @@
 //! | how many there are now | [`Gauge`] | 8 bytes per processor |
 //! | the largest, the smallest | [`Maximum`], [`Minimum`] | 8 bytes per processor |
 //! | how they are distributed | [`Histogram`] | a page per processor |
-//! | the total over several processes | [`SharedCounters`] | a page per processor for up to 512 of them |
+//! | the total over several processes | [`SharedCounters`] | a page per processor for up to 512 counters |
 //!
 //! ```
 //! use millstream_sync::counter::Counter;

@@ -1,5 +1,6 @@
 //! Models of locks: every interleaving of two or three threads, and every value that a weakly ordered machine may read.
-//! The holder is alone and sees everything done before, and a sleeper is woken (otherwise loom reports a deadlock).
+//! They check that the holder is alone and sees everything done before, and that a sleeper is woken (otherwise loom
+//! reports a deadlock).
 
 use std::sync::Arc;
 

@@ -111,7 +111,7 @@ fn visit(words: &Words, own: Option<usize>) {
     }
 }
 
-/// A ticket whose fence is passed when the caller asks whether it was.
+/// A ticket for a fence, which `is_done` passes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket;
 

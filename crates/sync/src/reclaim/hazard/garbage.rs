@@ -132,7 +132,8 @@ impl Garbage {
         lists.filling.push(object);
         if lists.filling.len() >= lists.enough.max(shared.settings.batch) {
             self.collect(shared);
-            // Each batch tends one idle entry, so each object left behind costs constant time.
+            // With each batch, the garbage of one idle entry is freed, too. So the cost of each object that a dropped
+            // local has left is constant.
             if !self.is_busy() && shared.take_note() {
                 self.tend(shared, 1);
             }
