@@ -286,7 +286,7 @@ impl RawCache {
     #[inline(never)]
     fn spill(&self) {
         // A damaged depot cannot take the objects. Then they are no longer in this magazine, but their words still name
-        // this cache, and the next process that opens the slab alone finds them.
+        // this cache, and the next process that opens the slab while no other uses it finds them.
         drop(self.give(self.magazine.len() / 2));
     }
 

@@ -193,8 +193,8 @@ impl RawParcel {
     /// memory. Wait-free, a load and a store for each object.
     ///
     /// This is for parcels that go back and forth between two threads: the objects that one thread allocates and the
-    /// other frees travel only inside the parcel. A parcel keeps at most as many objects as were ever in it at one time; other
-    /// caches cannot allocate them until the parcel is [flushed](RawParcel::flush) or dropped.
+    /// other frees travel only inside the parcel. A parcel keeps at most as many objects as were ever in it at one time;
+    /// other caches cannot allocate them until the parcel is [flushed](RawParcel::flush) or dropped.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the objects stay.

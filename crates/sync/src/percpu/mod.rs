@@ -1,9 +1,9 @@
 //! Per-CPU data, changed without atomic instructions: restartable sequences.
 //!
-//! A thread that changes its processor's word needs no lock and no atomic instruction, unless it is preempted between
-//! reading and writing. The kernel (rseq(2), Linux ≥ 4.18) helps here. A *section* is a short piece of assembly whose
-//! last instruction is the only one that changes shared data. If the thread is preempted inside a section, it continues
-//! at the section's abort handler, as if the section had never begun.
+//! A thread that changes its processor's word would need no lock and no atomic instruction if it were never preempted
+//! between reading and writing. The kernel (rseq(2), Linux ≥ 4.18) makes up for preemption. A *section* is a short piece
+//! of assembly whose last instruction is the only one that changes shared data. If the thread is preempted inside a
+//! section, it continues at the section's abort handler, as if the section had never begun.
 //!
 //! | I want | take |
 //! | --- | --- |
