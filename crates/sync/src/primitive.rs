@@ -69,7 +69,7 @@ mod real {
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-    /// Does nothing: spinning passes time, and a model has none.
+    /// Does nothing: spinning only lets time pass, and no time passes in a model.
     pub(crate) fn spin_loop() {}
 }
 

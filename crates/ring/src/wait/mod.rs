@@ -35,8 +35,8 @@
 //! The `try_` forms never pause, and tasks never poll between their wake-ups.
 //!
 //! # Worst cases
-//! - A polling consumer finds an event after at most 1.6 µs if it is pausing, and if it is yielding, once the threads
-//!   that have its core give the core back. A sleeping consumer finds it after a wake-up.
+//! - A polling consumer that pauses finds an event after at most 1.6 µs. A polling consumer that yields finds it when
+//!   the threads to which it yielded give the core back. A sleeping consumer finds it after a wake-up.
 //! - The waits of a consumer cost at most 49/16 of the waits of a consumer that knows the future, if a sleep counts as
 //!   `S`. `S` is elapsed time; the processor time of a sleep is less, about a tenth where wake-ups are slow.
 //! - Before a yield that may last longer than a sleep, a poller no longer counts as a poller, because it may lose its

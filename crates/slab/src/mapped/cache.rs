@@ -42,7 +42,7 @@ pub struct RawCache {
     slot: u16,
     /// The process that made the cache.
     pid: u32,
-    /// The number of forks that led to that process: comparing it takes no system call.
+    /// The number of forks that led to the process that made the cache. Comparing this number takes no system call.
     born: u32,
     /// The number of entries of the magazine in use.
     count: Cell<usize>,

@@ -155,7 +155,7 @@ impl<'s> Wards<'s> {
     }
 
     /// If the object's cache is a ward, frees the object, or marks it as an orphan if it was held. `found` is the
-    /// object's word as read before. Only a cache changes the words of its objects, and this process acts for the
+    /// object's word as it was read before. Only a cache changes the words of its objects, and this process acts for the
     /// wards. If a slot becomes a ward only during this call, however, the slot's last cache may have changed the word
     /// since it was read.
     fn recover_object(&mut self, index: u64, found: Word, thoroughly: bool, recovered: &mut Recovered) {
@@ -235,9 +235,9 @@ impl<'s> Wards<'s> {
         }
     }
 
-    /// Sets the owner of a slot if it is still this process. A plain store would be wrong: a newcomer of another
-    /// namespace may have mistaken this process for a dead one, and taken the slot over. The newcomer is about to step
-    /// back.
+    /// Replaces the owner of a slot, if this process is still the owner. A plain store would be wrong: a newcomer of
+    /// another namespace may have mistaken this process for a dead one, and taken the slot over. The newcomer is about
+    /// to step back.
     fn replace_owner(&self, number: usize, new: u64) {
         let owner = &self.mapping.slots()[number].owner;
         let _ = owner.compare_exchange(self.own, new, Ordering::Release, Ordering::Relaxed);
