@@ -274,7 +274,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// [blocking](StageBuilder::blocking) stage.
     ///
     /// [`build`](Self::build) refuses a bound on the queue of this stage, or of a stage that directly follows it. It
-    /// also refuses a need of this stage or an earlier one, if it is [held until](Need::until) this stage or a later one.
+    /// also refuses a need of this stage or an earlier one, if it is [held until](crate::Need::until) this stage or a later one.
     ///
     /// ```
     /// use millstream_flow::{Failure, Flow};
