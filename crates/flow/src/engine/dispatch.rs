@@ -38,8 +38,8 @@ impl State {
         let taken = self.stages.busy_beyond_floors() + self.intake.pulls_in_place();
         let spare = taken < self.crew.shared_workers();
         let choice = self.stages.choose(spare, now);
-        // A stage that splits units is treated like a source: it is served before the workers run out of work. But a
-        // batch of another stage that has waited too long comes first.
+        // Splitting brings in new work, as a pull does. So a stage that splits is served before stages nearer the exit
+        // if the workers could run out of work meanwhile, unless another stage has priority.
         let has_priority = !spare || choice.below_floor || choice.passed_over_ns > PATIENCE_NS;
         let has_room = |nth| self.intake.budget().is_half_free(nth);
         let ahead = || self.stages.choose_split(self.crew.shared_workers(), has_room, now);

@@ -18,7 +18,7 @@ impl State {
     ) -> bool {
         self.end_advance(std::mem::take(advance));
         // A unit that is privileged or alone in the flow would gain nothing by waiting, and a unit whose code must not
-        // run twice cannot wait. Such a unit grows beyond the budget.
+        // run twice cannot wait. Units of both kinds grow beyond the budget.
         let budget = self.intake.budget_mut();
         let before = record.bytes();
         let fits = budget.fits((total_bytes - before).into());

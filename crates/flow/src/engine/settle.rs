@@ -50,8 +50,9 @@ impl State {
 
     /// Settles every unit of the batch.
     pub(super) fn settle_units(&mut self, batch: &mut DispatchedBatch, settlement: &mut Settlement, now: u64) {
-        // Permits are released first, and exceptions are settled next; the remaining units then go on together. No
-        // grant happens in between: `grant_all` sees everything that the batch released at once.
+        // The order: the children enter the flow, the batch's permits are released, the units with an exception are
+        // settled, and the remaining units go on together. Nothing is granted in between. `grant_all` follows, and sees
+        // everything that was released at once.
         let first = batch.stage;
         if let Some(note) = batch.note.take() {
             self.crew.notes_mut().forget(note);

@@ -38,8 +38,8 @@ pub(super) struct Hands<'a> {
     pulled: Option<Option<PullEnd>>,
     /// The rows that a pull fills.
     rows: Vec<Row>,
-    /// The staging to which a pull pushes the filled rows. Only shared workers pull, so the others have none: a flow may
-    /// have a hundred thousand fibers.
+    /// The staging to which a pull pushes the filled rows. Only shared workers pull, so no other worker has a staging.
+    /// This saves memory, because a flow may have a hundred thousand fibers.
     staging: Option<Arc<Staging>>,
     pocket: Pocket,
     /// Settlements for reuse.

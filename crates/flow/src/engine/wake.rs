@@ -63,8 +63,9 @@ impl State {
         if self.intake.head_may_enter(may_enter) { EntranceCall::Head } else { EntranceCall::None }
     }
 
-    /// Whether the flow has ended, apart from units at the gate: nothing further can happen. A blocked pull soon loses
-    /// its worker's slot; the end of the flow then waits a little longer for it.
+    /// Whether the flow has ended, provided that no units are at the gate. A flow does not end during a pull that
+    /// occupies a worker's slot. A blocked pull soon loses its slot; the end of the flow then waits a little longer for
+    /// this pull.
     pub(super) fn is_over(&self) -> bool {
         self.is_closed()
             && self.intake.budget().in_flight() == 0

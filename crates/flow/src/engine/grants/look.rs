@@ -15,12 +15,12 @@ pub(crate) struct LineSight<'a> {
     pub(crate) in_use: u64,
     /// The number of units in line.
     pub(crate) waiters: u64,
-    /// The time at which the first unit in line began to wait.
+    /// The time at which the first waiter in line began to wait.
     pub(crate) oldest_ns: Option<u64>,
     /// The first units in line: row, stage, amount, and the time at which each began to wait.
     pub(crate) first: Vec<(&'a Row, u16, u64, u64)>,
-    /// The time at which a rate will have enough tokens for the first unit in line. If no unit waits, the time at which
-    /// the rate has one token.
+    /// The time at which a rate will have enough tokens for the first waiter in line. If the line is empty, the time at
+    /// which the rate has one token.
     pub(crate) ready_ns: Option<u64>,
 }
 

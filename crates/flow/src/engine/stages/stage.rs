@@ -235,8 +235,8 @@ impl StageState {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };
         // A worker may have more units in hand than it has seats, because units may have become slower since the worker
-        // took them. The surplus units must take no seats of other workers: the worker may be waiting for a unit that
-        // is still in the queue, and that unit needs such a seat.
+        // took them. The surplus units must not take the seats of other workers. Otherwise, a worker that waits for a
+        // unit in the queue could wait forever, because that unit would get no seat.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
         workers.saturating_mul(each).saturating_sub(taken)

@@ -2,8 +2,8 @@
 //!
 //! A worker takes a granted batch of the stage *nearest the exit*. This choice finishes units, releases what they hold,
 //! and keeps a unit's data on the core that touched it last. Two rules limit this preference:
-//! - A stage below its **floor** of workers comes first. Workers up to the floor do not count as shared workers: if all
-//!   shared workers are busy in other stages, a further thread runs the stage.
+//! - A stage below its **floor** of workers comes first. Workers up to the floor do not count as shared workers, so if
+//!   all shared workers are busy in other stages, a further thread runs the stage.
 //! - A stage whose granted batch has been passed over for [`PATIENCE_NS`] comes before all stages that have reached
 //!   their floor. Of several such stages, the stage that has been passed over longest comes first. So no stage starves
 //!   another of CPU time.

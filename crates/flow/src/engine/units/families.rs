@@ -63,7 +63,7 @@ struct Family {
     groups: Vec<u64>,
     /// The number of units that failed for good: descendants, and the parent itself.
     dead: u64,
-    /// A group has accounted for the failed units, so they are not reported to the parent's own parent.
+    /// The family's groups have been told of the failed units, so these are not reported to the parent's own parent.
     answered: bool,
 }
 
@@ -187,7 +187,9 @@ impl Families {
         Some(&mut self.parents.get_mut(&parent)?.waits.as_mut()?.0)
     }
 
-    /// Returns the number of the family's units that failed for good. From now on, a group accounts for these units.
+    /// Returns the number of the family's units that failed for good. The family's groups, which are about to be
+    /// closed, fail because of these units or go on without them. So the units are no longer reported to the parent's
+    /// own parent.
     pub(crate) fn answer_for_dead(&mut self, parent: u32) -> u64 {
         self.parents.get_mut(&parent).map_or(0, |family| {
             family.answered = true;

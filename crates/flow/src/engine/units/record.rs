@@ -117,7 +117,7 @@ impl Record {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
-    /// The unit's weight in its next stage. If the next stage computes a weight, this is `says`. Otherwise it is the
+    /// The unit's weight in its next stage. It is `says` if the next stage computes a weight. Otherwise, it is the
     /// weight to which the unit has grown or, if it has not grown, its weight in this stage. `before` is the weight
     /// charged to the unit when it began to run.
     #[inline]

@@ -1,4 +1,4 @@
-//! The units in flight: free rows, records and stamps.
+//! The table of the units in flight: their records and stamps, and the rows that are free.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
