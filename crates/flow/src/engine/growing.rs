@@ -7,7 +7,8 @@ use super::state::State;
 use super::units::record::Record;
 
 impl State {
-    /// Accounts for a payload that grows while its unit runs (see [`Growth`](super::run::advance::Growth)).
+    /// Charges the growth of a payload to the byte budget while the payload's unit runs (see
+    /// [`Growth`](super::run::advance::Growth)).
     pub(crate) fn grow(
         &mut self,
         record: &mut Record,

@@ -28,8 +28,8 @@ impl Times {
         self.total_ns = self.total_ns.saturating_add(ns.saturating_mul(n));
     }
 
-    /// The values at these ascending quantiles, found in one pass: a snapshot queries many distributions under the
-    /// flow's mutex.
+    /// The values at these ascending quantiles. They are found in one pass, because a snapshot queries many
+    /// distributions under the flow's mutex.
     fn at<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
         let units = self.histogram.len();
         let mut found = [self.histogram.max(); N];

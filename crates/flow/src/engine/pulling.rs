@@ -140,7 +140,7 @@ impl State {
         }
     }
 
-    /// Whether the timekeeper should check on the source after a while: a pull may block, or no worker may come to
+    /// Whether the timekeeper should check on the source after a while, in case the pull blocks or no worker comes to
     /// pull.
     #[inline]
     pub(super) fn source_needs_watch(&self) -> bool {
@@ -162,7 +162,7 @@ impl State {
         source.grace_remaining(now)
     }
 
-    /// Accounts for the time in which the source was not pulled only because there was no room.
+    /// Adds to the total wait for admission the time in which the source was not pulled only because there was no room.
     #[inline]
     pub(super) fn note_room(&mut self, now: u64) {
         if self.intake.source().is_none() {

@@ -317,7 +317,7 @@ impl State {
         units.record(row).release(which, |grant| grants.release(grant, timers, now));
     }
 
-    /// Accounts for a change of the unit's weight.
+    /// Changes the unit's weight, and the flow's bytes in flight with it.
     fn weigh(&mut self, row: &mut Row, bytes: u64) {
         let record = self.units.record(row);
         if bytes != record.bytes() {
@@ -336,8 +336,8 @@ impl State {
         self.follow_family(effect, now);
     }
 
-    /// Accounts for children that have departed. `dead` is the number of units that failed for good among the children
-    /// and their descendants.
+    /// Removes departed children from their family. `dead` is the number of units that failed for good among the
+    /// children and their descendants.
     pub(super) fn children_departed(&mut self, parent: u32, children: u64, dead: u64, now: u64) {
         let effect = self.units.families().remove_children(parent, children, dead);
         self.follow_family(effect, now);

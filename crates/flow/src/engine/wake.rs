@@ -169,7 +169,7 @@ impl State {
         }
     }
 
-    /// Accounts for a thread that the system refused to start.
+    /// Counts a thread that the system refused to start, and pauses the start of further threads.
     pub(super) fn spawn_failed(&mut self, post: Post, now: u64) {
         self.crew.spawn_failed(post, &mut self.timers, now);
     }

@@ -205,14 +205,14 @@ impl Grants {
         self.can_make_keys(resource, keys_of(asks, resource), true, timers, now)
     }
 
-    /// Returns a unit that must wait longer to the front of the line, and sets a timer for the time at which an idle
-    /// key may be forgotten.
+    /// Puts a unit back at the front of the line, because it must wait longer. Sets a timer for the time at which an
+    /// idle key may be forgotten.
     pub(crate) fn put_back_for_keys(&mut self, waiter: KeyWaiter, resource: u16, timers: &mut Timers, now: u64) {
         self.resources[usize::from(resource)].key_waiters.push_front(waiter);
         self.set_keys_timer(resource, timers, now);
     }
 
-    /// Marks the line for keys for service, because a timer says that a key may be forgotten.
+    /// Notes that the line for keys may now be served, because a timer says that a key may be forgotten.
     pub(crate) fn keys_timer_fired(&mut self, resource: u16) {
         self.resources[usize::from(resource)].keys_timer_set = false;
         self.keys_freed.push(resource);

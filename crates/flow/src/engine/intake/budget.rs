@@ -202,39 +202,39 @@ impl Budget {
             && (left + u128::from(bytes) <= self.max_bytes.into() || self.active() == 1)
     }
 
-    /// Accounts for units that enter the flow.
+    /// Counts units that enter the flow.
     #[inline]
     pub(crate) fn add_units(&mut self, units: u64) {
         self.in_flight += units;
         self.peaks.in_flight = self.peaks.in_flight.max(self.active());
     }
 
-    /// Accounts for units that leave the flow.
+    /// Counts units as having left the flow.
     #[inline]
     pub(crate) fn subtract_units(&mut self, units: u64) {
         self.in_flight -= units;
     }
 
-    /// Accounts for the bytes of a unit that is admitted.
+    /// Adds the bytes of a unit that is admitted.
     pub(crate) fn admit_bytes(&mut self, bytes: u64) {
         self.add_bytes(bytes);
         self.oversize += u64::from(bytes > self.max_bytes);
     }
 
-    /// Accounts for a unit that grows.
+    /// Adds the growth of a unit's payload from `before` to `after` bytes.
     pub(crate) fn grow(&mut self, before: u64, after: u64) {
         self.oversize += u64::from(after > self.max_bytes && before <= self.max_bytes);
         self.add_bytes(after - before);
     }
 
-    /// Accounts for bytes that enter the flow.
+    /// Adds bytes that enter the flow.
     #[inline]
     pub(crate) fn add_bytes(&mut self, bytes: u64) {
         self.bytes += u128::from(bytes);
         self.peaks.bytes = self.peaks.bytes.max(self.bytes);
     }
 
-    /// Accounts for bytes that leave the flow.
+    /// Subtracts bytes that leave the flow.
     #[inline]
     pub(crate) fn subtract_bytes(&mut self, bytes: u64) {
         self.bytes -= u128::from(bytes);

@@ -6,7 +6,8 @@
 //! the sender gets its unit back.
 //!
 //! A cycle is not yet a deadlock, because other workers of the two flows may still run. The engine refuses it
-//! nevertheless: timing decides which of the flows fill up, and a sender can retry with the unit it got back.
+//! nevertheless, because only timing decides whether the other workers will wait, too. A refused sender can retry with
+//! the unit it got back.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

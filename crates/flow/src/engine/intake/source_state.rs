@@ -197,8 +197,8 @@ impl SourceState {
         (left > 0).then(|| Duration::from_nanos(left))
     }
 
-    /// Accounts for the time in which the source was not pulled only because there was no room. Returns the length of
-    /// that time when it ends, and 0 otherwise.
+    /// Measures the time in which the source is not pulled only because there is no room. Returns the length of that
+    /// time when it ends, and 0 otherwise.
     #[inline]
     pub(crate) fn note_room(&mut self, has_room: bool, now: u64) -> u64 {
         let held_up = self.open && self.pulling.is_none() && !has_room;

@@ -90,7 +90,7 @@ impl Ledger {
         }
     }
 
-    /// Accounts for a wait of a submitter, or of the source, for admission.
+    /// Adds a wait of a submitter, or of the source, to the total wait for admission.
     pub(crate) fn add_wait_for_admission(&mut self, waited_ns: u64) {
         self.admission_waited_ns += waited_ns;
     }

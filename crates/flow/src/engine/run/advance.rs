@@ -13,9 +13,10 @@ use crate::engine::units::record::Record;
 
 /// The flow's byte budget, as an [`Advance`] uses it. Each call takes the flow's mutex.
 pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
-    /// Accounts for a payload that grows while its unit runs, and ends the `advance` of its batch. If half of the
-    /// budget is free, `advance` becomes a new advance, for `alike` further units that grow by the same amount. Returns
-    /// `false` if there is no room and the unit should run again later; `may_wait` says whether the unit can run again.
+    /// Charges the growth of a payload to the budget while the payload's unit runs, and ends the `advance` of the
+    /// unit's batch. If half of the budget is free, `advance` becomes a new advance, for `alike` further units that
+    /// grow by the same amount. Returns `false` if there is no room and the unit should run again later; `may_wait`
+    /// says whether the unit can run again.
     fn grow(
         &self,
         record: &mut Record,
@@ -50,8 +51,8 @@ impl<'a> Advance<'a> {
         Advance { flow, units: units as u64, bytes: Cell::default() }
     }
 
-    /// Accounts for a payload that grows while its unit runs. Returns `false` if there is no room and the unit should
-    /// run again later; `may_wait` says whether the unit can run again.
+    /// Charges the growth of a payload to the advance or the budget while the payload's unit runs. Returns `false` if
+    /// there is no room and the unit should run again later; `may_wait` says whether the unit can run again.
     pub(crate) fn grow(&self, record: &mut Record, total_bytes: u64, may_wait: bool) -> bool {
         let AdvancedBytes { left, used } = self.bytes.get();
         let grows = total_bytes - record.bytes();

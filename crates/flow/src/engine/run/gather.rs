@@ -468,8 +468,8 @@ where
 
     /// Returns the state of a group that a member has joined. Runs user code.
     ///
-    /// The member cannot leave the group any more, so a panic here fails the group, and not the member: the group takes
-    /// no further members.
+    /// The member cannot leave the group any more. So a panic here fails the group and not the member, and the group
+    /// takes no further members.
     fn after_joining(&self, group: &mut Group<G>) -> Joined {
         let runs_user_code = self.gather.full.is_some() || self.gather.weigh.is_some();
         if !runs_user_code {

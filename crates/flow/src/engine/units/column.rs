@@ -79,7 +79,7 @@ impl<T> Column<T> {
     #[inline]
     pub(crate) unsafe fn cell<'a>(&'a self, row: &'a mut Row) -> &'a mut Option<T> {
         let (bucket, offset) = place(row);
-        // Acquire pairs with the release that published the bucket: its cells are initialised.
+        // Acquire pairs with the release that published the bucket, so the bucket's cells are initialised.
         let mut cells = self.buckets[bucket].load(Ordering::Acquire);
         if cells.is_null() {
             cells = self.make_bucket(bucket);

@@ -114,7 +114,7 @@ impl Groups {
         None
     }
 
-    /// Notes that members have joined. Returns the bytes that the flow must account for.
+    /// Notes that members have joined. Returns the number of bytes to add to the flow's bytes in flight.
     pub(crate) fn join(&mut self, number: u64, bytes: u64) -> u64 {
         let group = self.groups.entry(number).or_default();
         group.notes += 1;
@@ -149,7 +149,8 @@ impl Groups {
         Some(holder)
     }
 
-    /// Notes the end of a group. Returns the bytes by which it grew; the flow no longer accounts for them.
+    /// Notes the end of a group. Returns the number of bytes by which it grew, to be subtracted from the flow's bytes
+    /// in flight.
     pub(crate) fn end(&mut self, number: u64, written: u64) -> u64 {
         let Some(group) = self.groups.get_mut(&number) else { return 0 };
         let grown = std::mem::take(&mut group.grown);

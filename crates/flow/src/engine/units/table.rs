@@ -83,8 +83,8 @@ impl Units {
         self.pocket.take().or_else(|| self.free.pop()).unwrap_or_else(|| {
             let number = self.made;
             self.made += 1;
-            // SAFETY: `made` only grows, so each number is given out once, and a `Row` cannot be copied: no other `Row`
-            // of this flow has the number.
+            // SAFETY: `made` only grows, so each number is given out once, and a `Row` cannot be copied. So no other
+            // `Row` of this flow has the number.
             unsafe { Row::new(number) }
         })
     }
