@@ -86,8 +86,8 @@ impl Grants {
             Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
             Party::Stage(_) => None,
         });
-        // Stages in line do not count as units. To bound the time under the mutex, only the head of the line is
-        // searched for stages: as many waiters as there are resources.
+        // Stages in line do not count as units. To bound the time under the mutex, stages are searched for only among
+        // the first waiters, as many as there are resources.
         let stages = self.resources.len().min(instance.line.len());
         let stages = instance.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
         LineSight {

@@ -2,9 +2,9 @@
 //! than every stage.
 //!
 //! Shared workers pull units from the source themselves, when no unit in flight needs them more. A worker then goes on
-//! with the units it has just pulled, while they are in its core's cache. The flow needs no threads other than its
-//! workers. One worker pulls at a time. It pulls units for about [`PULL_NS`](crate::engine::pace::PULL_NS), into rows
-//! that were taken beforehand. The rows are admitted under the flow's mutex after the pull.
+//! with the units it has just pulled, while they are in its core's cache. So the source needs no thread of its own. One
+//! worker pulls at a time. It pulls units for about [`PULL_NS`](crate::engine::pace::PULL_NS), into rows that were
+//! taken beforehand. The rows are admitted under the flow's mutex after the pull.
 //!
 //! A source may block at any unit. Units pulled earlier must not wait for the blocked pull, and the pull must not keep
 //! a worker's slot. Pulled rows are therefore in the [`Staging`], where the holder of the flow's mutex can admit them.

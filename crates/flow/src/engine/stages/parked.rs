@@ -92,7 +92,7 @@ impl Parked {
 struct Arrivals {
     /// Times, ascending, each with its number of units. The first time always has units.
     times: VecDeque<(u64, u32)>,
-    /// The number of times without units.
+    /// The number of entries in `times` whose units have all left.
     vacant: usize,
 }
 

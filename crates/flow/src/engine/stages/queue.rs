@@ -4,8 +4,8 @@
 //! whole arrival takes over its list, so no unit is touched on the way from one stage to the next. Moving 64 units
 //! through a stage without needs therefore costs one list operation instead of 64.
 //!
-//! Units that arrive one at a time share a list, in which each has a time of its own. A million of them take 16 bytes
-//! each; a list for each would take five times as much.
+//! Units that arrive one at a time share a list, in which each has a time of its own. Such a unit takes 16 bytes; with
+//! a list of its own, it would take five times as much.
 //!
 //! From the front of the queue to its end, the times of arrivals never decrease, so the first arrival is the oldest. A
 //! worker reads the clock before it locks the state, so a worker with a later time may lock the state first. If units
@@ -190,7 +190,7 @@ impl Queue {
         Taken { units, queued_ns, plain }
     }
 
-    /// Keeps the memory of the first arrival, if all its units were taken.
+    /// Drops the first arrival if all its units were taken. Keeps the memory of its list.
     fn drop_first_if_empty(&mut self, spares: &mut Spares) {
         if self.arrivals.front().is_none_or(|first| first.len() > 0) {
             return;

@@ -11,7 +11,7 @@ use crate::engine::state::State;
 pub(crate) fn fire(shared: &Shared, state: &mut State, now: u64) {
     state.fire_timers(now);
     if state.crew.watch_has_ended() {
-        // The worker that attends the gate may not have admitted its units in time.
+        // The worker that attends the gate may be late, so the units at the gate are admitted here, too.
         shared.gate().admit_from_gate(state, now);
         state.grant_all(now);
         state.watch_again(now);

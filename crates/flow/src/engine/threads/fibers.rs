@@ -121,7 +121,7 @@ impl FiberSeats {
         Box::new(self.track.get_or_init(|| SharedTrack(Arc::new(Mutex::new(make())))).clone())
     }
 
-    /// Notes the depth of the calling fiber's stack, at its end.
+    /// Notes how deep the calling fiber's stack has been. Called when the fiber ends.
     pub(super) fn note_depth(&self, stage: u16) {
         let depth = stack_used_bytes().unwrap_or(0) as u64;
         // Relaxed: a number for the report, which is made after the fibers have ended.
