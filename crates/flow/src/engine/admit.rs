@@ -88,7 +88,7 @@ impl State {
     ) -> bool {
         let mut row = self.units.take_row();
         let plain = candidate.is_plain();
-        // A plain unit's record stays untouched: its cache line may belong to another core.
+        // A plain unit's record stays untouched, because its cache line may belong to another core.
         let not_before_ns = if plain { 0 } else { candidate.write_to(self.units.record(&mut row)) };
         place(&mut row);
         let id = self.intake.budget_mut().take_ids(1);

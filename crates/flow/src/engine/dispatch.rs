@@ -70,7 +70,7 @@ impl State {
         backlog.saturating_add(source.map_or(0, |source| source.backlog_ns(in_flow)))
     }
 
-    /// Gives the stage's first batch to a worker. If the batch `leads`, the worker is free. If not, the worker already
+    /// Gives the stage's first batch to a worker. `leads` says that the worker is free. Otherwise, the worker already
     /// has batches of this stage and runs one more in the same turn; such a batch counts as granted until it is
     /// settled.
     pub(super) fn dispatch(
@@ -84,8 +84,8 @@ impl State {
         let TakenBatch { mut rows, plain, permits, soon, time_each } = state.take_batch(leads, now)?;
         let units = rows.len();
         let splits = state.splits();
-        // A batch that may go on in a chain must hold nothing. It settles only at the chain's end, so it would hold its
-        // permits through stages that do not need them.
+        // A batch that may go on in a chain must hold nothing. It is settled only at the chain's end, so it would hold
+        // its permits through stages that do not need them.
         let turn = turn.filter(|_| permits.is_empty()).cloned();
         if leads {
             if !state.is_blocking() {

@@ -274,7 +274,7 @@ impl State {
                 let holds_up = |want: &&Want| Some(self.grants.resource_of(want.instance).into()) == resource;
                 if let Some(want) = state.wants().iter().find(holds_up) {
                     let (resource, amount) = (self.grants.resource_of(want.instance), want.amount);
-                    // The unit will join the end of that line.
+                    // The unit will join the end of the resource's line.
                     let ahead = self.grants.sight_of(want.instance, 0).waiters + ahead(before);
                     return (None, Some(Stands { resource, key: None, amount, ahead, for_batch: false }));
                 }

@@ -110,7 +110,8 @@ impl State {
             return;
         }
         let stages = 0..self.stages.iter().len() as u16;
-        // A pull that blocks has lost its worker's slot, and the end of the flow does not wait for it.
+        // A pull that has lost its worker's slot blocks and does not count here, because the end of the flow does not
+        // wait for it.
         let can_come = self.intake.has_pulled() || self.intake.pulls_in_place() > 0;
         if self.is_closed() && !can_come && gate_is_empty() {
             // The groups closed here may become members of groups in later stages, so the stage that leads to the most

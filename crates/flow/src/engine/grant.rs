@@ -351,8 +351,8 @@ impl State {
         let record = self.units.record(&mut row);
         self.stages.at_mut(stage).unpark(self.grants.resource_of(instance), record.queued_ns(), waited_ns);
         if record.is_in_order() {
-            // The unit is first in line, so it takes this need without a check: `is_free` would return `false` if other
-            // units wait behind this unit.
+            // The unit is first in line, so it takes this need without a check. `is_free` would return `false` if other
+            // units waited behind this unit.
             self.acquire_next(&mut row, stage, now);
             return self.acquire_in_order(row, stage, Woken::No, now);
         }

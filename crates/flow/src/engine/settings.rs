@@ -2,8 +2,8 @@
 //!
 //! The settings are one value that is replaced as a whole, so threads at the gate read it without the flow's mutex. The
 //! parts of the scheduler have their own copies of these numbers. The copies change only under the mutex, so all reads
-//! within one step agree. Otherwise a step could mix old and new caps, for example when it computes how many units may
-//! still enter.
+//! within one step agree. If a step read the shared value instead, it could mix old and new caps, for example when it
+//! computes how many units may still enter.
 //!
 //! A change takes two steps. The setter first replaces the value. Then, under the mutex, it passes the newest value,
 //! which may be another setter's, to the parts. The replacement happens outside of the mutex because it may run user

@@ -144,7 +144,7 @@ impl State {
                 stage.count_service(ns, units);
             }
             timed = stage_run.timed;
-            // The measurement may have made the stage's batches longer or shorter.
+            // The size of the stage's batches depends on these times.
             self.stages.update_open(stage_run.stage);
         }
         last

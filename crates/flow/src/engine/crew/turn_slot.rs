@@ -54,8 +54,8 @@ pub(crate) struct DispatchedBatch {
     pub(crate) note: Option<NoteId>,
     /// The batch will end soon, and its worker will then admit the units at the gate.
     pub(crate) soon: bool,
-    /// The worker times each unit. If not, it times the batch as a whole, because reading the clock for each unit would
-    /// cost too much.
+    /// The worker times each unit. If unset, it times the batch as a whole, because the units are so short that reading
+    /// the clock for each of them would cost too much.
     pub(crate) time_each: bool,
 }
 

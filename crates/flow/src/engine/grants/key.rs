@@ -1,6 +1,6 @@
 //! The keys of a resource: made on demand, forgotten when they have no users, and limited in number.
 //!
-//! A key lives while a unit holds it, waits in its line, or is being granted. A rate's key also lives until its tokens
+//! A key lives while a unit holds it, waits in its line, or tries to take it. A rate's key also lives until its tokens
 //! are back. The number of keys is limited to [`max_keys`](crate::builder::FlowBuilder::max_keys). A unit that needs a
 //! new key beyond this limit waits until a key is forgotten, first come, first served. Meanwhile no newcomer makes a
 //! key, however many keys the waiting unit needs. So a resource's slots for keys are themselves a resource with a line.

@@ -350,7 +350,7 @@ where
                 // SAFETY: nothing else reaches the record as long as this handle lives.
                 let unit = unsafe { UnitRef::new(run.site.records(), row) };
                 let id = unit.look().parent()?.id;
-                // The flow itself assigns these numbers, so no input can make their hashes collide.
+                // The flow itself numbers its units, so no input can make the hashes of these numbers collide.
                 (mix(id), KeyKind::Parent(id))
             }
             KeyOf::By(key) => {

@@ -52,7 +52,7 @@ pub(crate) struct TakenBatch {
     pub(crate) permits: GrantList,
     /// The batch is expected to end soon.
     pub(crate) soon: bool,
-    /// The worker times each unit. If not, it times the batch as a whole, because reading the clock for each unit would
-    /// cost too much.
+    /// The worker times each unit. If unset, it times the batch as a whole, because the units are so short that reading
+    /// the clock for each of them would cost too much.
     pub(crate) time_each: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) struct FiberSeats {
     options: Options,
     runtime: RwLock<Phase>,
     trouble: Arc<Mutex<FiberTrouble>>,
-    /// For each stage, the maximum depth of a stack at the end of one of its fibers, in bytes.
+    /// For each stage, the depth in bytes of the deepest stack among its fibers that have ended.
     deepest: Box<[AtomicU64]>,
     /// The track that all fibers share.
     track: OnceLock<SharedTrack>,

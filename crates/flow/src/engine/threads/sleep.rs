@@ -15,7 +15,7 @@ const MAX_IDLE: Duration = Duration::from_secs(5);
 /// The number of pauses between two readings of the clock while polling.
 const ALERT_SPINS: u32 = 8;
 
-/// Sleeps until there may be work. Returns `None` if the thread was idle for long, and ends.
+/// Sleeps until there may be work. Returns `None` if the thread was idle for so long that it should end.
 ///
 /// If another worker will be back soon, this worker first polls for a while. If work comes meanwhile, the polling
 /// worker begins it at once; a sleeping thread would have to wake up first.

@@ -177,7 +177,7 @@ impl StageState {
         })
     }
 
-    /// Takes the first batch for a worker. If the batch `leads`, the worker is free. If not, the worker already has
+    /// Takes the first batch for a worker. `leads` says that the worker is free. Otherwise, the worker already has
     /// batches of this stage and runs one more in the same turn; such a batch counts as granted until it is settled.
     pub(crate) fn take_batch(&mut self, leads: bool, now: u64) -> Option<TakenBatch> {
         /// Below this mean, reading the clock for each unit would take a good part of the measured time.
