@@ -14,9 +14,9 @@
 //! consistent view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder
 //! to prove correct.
 //!
-//! The mutex is therefore taken rarely, once for a turn of several batches through several stages. Little happens under
-//! it: rows change owners, and no payload is touched. The cost becomes visible if a stage's units take a microsecond
-//! and must run in batches of one.
+//! To keep the mutex from being a bottleneck, a worker takes it rarely: once for a turn of several batches through
+//! several stages. Little happens under it: rows change owners, and no payload is touched. The cost becomes visible if
+//! a stage's units take a microsecond and must run in batches of one.
 
 use std::sync::Arc;
 

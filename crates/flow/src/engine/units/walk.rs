@@ -16,8 +16,8 @@ use crate::engine::claims::{GrantList, InstanceId};
 /// number counts finished units.
 pub(crate) type WalkedTo = (usize, usize, usize);
 
-/// A map has no positions, so each step must begin at the map's first entry and skip what earlier steps have seen. To
-/// keep the number of steps small, a step sees at least `1 / MAP_SHARE` of the map.
+/// A map has no positions to jump to, so each step must iterate from the map's beginning or end, and skip what earlier
+/// steps have seen. To keep the number of steps small, a step sees at least `1 / MAP_SHARE` of the map.
 const MAP_SHARE: usize = 8;
 
 /// One step of a walk.
