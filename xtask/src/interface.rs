@@ -96,8 +96,8 @@ const CLOSED: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Fails when a struct or an enum is neither open nor closed for a reason, or when a reason names a type that does not
-/// exist.
+/// Fails when a public type is neither `#[non_exhaustive]` nor in [`CLOSED`], or when [`CLOSED`] has a type that does
+/// not exist or is not closed.
 ///
 /// # Errors
 /// Names all such types.

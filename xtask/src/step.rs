@@ -33,7 +33,7 @@ enum Work {
     Lanes(Invocation, Vec<Phase>),
     /// A check in Rust, given the workspace root.
     Inspect(fn(&Path) -> Result<(), String>),
-    /// A check in Rust, which may lack a tool.
+    /// A check in Rust that skips a part if the machine lacks a tool.
     Partial(fn(&Path) -> Result<Passed, String>),
 }
 

@@ -38,7 +38,7 @@ pub struct Ranks {
 /// `q` or the error is not between 0 and 1, or there are too many values.
 ///
 /// # Cost
-/// Some 100 levels, which take less than a millisecond.
+/// Some 100 evaluations of the test, which take less than a millisecond.
 pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     check_counts(n, 0)?;
     let test = test(q, error)?;

@@ -73,7 +73,8 @@ pub(crate) struct Budget {
     /// The processor time of this thread at which the budget is used up.
     thread_deadline: Option<Duration>,
     ticks: u32,
-    /// The number of times that the clock may still be read in this turn.
+    /// The number of times that the clock may still be read; unlimited except in a turn (see
+    /// [`lend_turn`](Self::lend_turn)).
     looks: u64,
     /// Keeps the budget on this thread, because processor time is counted per thread.
     of_this_thread: PhantomData<*const ()>,
@@ -110,8 +111,8 @@ impl Budget {
 
     /// The same limits, with at most `ticks` ticks, rounded up to the next reading of the clock.
     ///
-    /// When the ticks are used up, the result is [`Limit::Time`], as it is when the time is used up. The caller
-    /// distinguishes the two cases by the clock of this budget, which lends the turn.
+    /// When the ticks are used up, the result is [`Limit::Time`], as it is when the time is used up. To distinguish the
+    /// two cases, the caller reads the clock of this budget, which still has time if only the ticks are used up.
     pub(crate) fn lend_turn(&self, ticks: u64) -> Budget {
         Budget { looks: ticks.div_ceil(u64::from(Self::TICKS)).saturating_sub(1), ticks: 0, ..self.clone() }
     }

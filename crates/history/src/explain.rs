@@ -31,7 +31,7 @@ const STARTS: usize = 4;
 /// Operations that fail, and the time of the first failure, as far as it is known.
 pub(crate) struct Failure {
     pub(crate) example: Counterexample,
-    /// The time of the first event without an explanation.
+    /// The time of the first event that no order explains.
     pub(crate) time: u64,
     /// The row of that event.
     pub(crate) culprit: u32,

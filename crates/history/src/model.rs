@@ -62,7 +62,7 @@ kinds! {
     PriorityQueue = "priority-queue", [INSERT, DELETE_MIN];
     /// A container of each element at most once.
     Set = "set", [ADD, REMOVE, CONTAINS];
-    /// No object is allocated twice, none is freed twice.
+    /// A pool of objects: only a free object is allocated, and only an allocated object is freed.
     Allocator = "allocator", [ALLOC, FREE];
     /// A lock that at most a given number of processes hold: each acquires permits.
     Semaphore = "semaphore", [ACQUIRE, RELEASE];

@@ -40,7 +40,8 @@ pub struct Counterexample {
     pub reason: String,
     /// The row among `operations` that the reason is about; `None` if the reason is about several operations equally.
     pub subject: Option<u32>,
-    /// The state from which `operations` start, if it replaces the operations before them.
+    /// The states from which `operations` start, as text: those to which the operations before them can lead. `None` if
+    /// `operations` start from the initial state.
     pub start: Option<String>,
     /// The longest prefix of the history that satisfies the condition.
     pub prefix: Option<Prefix>,

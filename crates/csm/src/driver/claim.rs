@@ -185,8 +185,8 @@ impl Tests {
 
 impl Claim {
     /// Adjusts the interval to the verdict: without a verdict, it is widened to contain the thresholds; with a verdict,
-    /// the rates that the verdict rules out are removed. Both are safe: widening is always safe, and the removed rates
-    /// are missing wrongly only if the verdict is wrong.
+    /// the rates that the verdict rules out are removed. Both are safe: widening is always safe, and the true rate is
+    /// among the removed rates only if the verdict is wrong.
     pub(crate) fn agreeing(&self, interval: Interval, verdict: Option<Verdict>, observed: f64) -> Interval {
         use Verdict::{Fails, Holds};
         let Interval { low, high } = interval;

@@ -9,9 +9,9 @@ use crate::number::tails::ln_hazard;
 /// The likelihood ratio averaged over alternatives that are uniform on one side of the threshold.
 ///
 /// Robbins' prior divides the stake between both sides. If the threshold is 0.99 and "above" is to be proven, 99 % of
-/// Robbins' stake is on the wrong side. The stake of this process is entirely on the right side. Its level is `r + ln w
-/// - ln t`, where `r` is Robbins' level, `w` the width of the side, and `t` the share of a Beta(s + 1, f + 1)
-///   distribution on that side.
+/// Robbins' stake is on the wrong side. The stake of this process is entirely on the right side. Its level is
+/// `r + ln w - ln t`, where `r` is Robbins' level, `w` the width of the side, and `t` the share of a Beta(s + 1, f + 1)
+/// distribution on that side.
 ///
 /// Every favourable outcome favours every alternative on the side, so the evidence grows with each such outcome.
 ///

@@ -36,12 +36,13 @@ pub(super) struct Found {
 
 /// The proof that operations have no legal order.
 pub(super) enum Proof {
-    /// The general search tried all orders. No order passes the return of the row `culprit`, which is `None` if the
-    /// search does not know the row.
+    /// The general search tried all orders. `culprit` is the row of the first return that no order explains; `None` if
+    /// the search does not know it.
     Search { culprit: Option<u32> },
     /// A procedure found a violation.
     Procedure(Violation),
-    /// A procedure found a violation among the accepted operations of a bounded container, without the bound.
+    /// A procedure found a violation that does not depend on the bound of a container: the operations that the
+    /// container accepted have no legal order even without the bound.
     WithoutBound(Violation),
 }
 
@@ -49,7 +50,7 @@ pub(super) enum Proof {
 struct Open {
     key: usize,
     rows: Vec<u32>,
-    /// The number of returns that the best attempt passed.
+    /// The number of returns that the best attempt explained.
     passed: usize,
 }
 
@@ -236,8 +237,8 @@ enum Decided {
     Fails(Proof),
 }
 
-/// The accepted operations of a bounded container, and its model without the bound. If these operations violate the
-/// unbounded model, all operations violate the bounded one.
+/// The operations that a bounded container did not refuse, and its model without the bound. If these operations violate
+/// the unbounded model, all operations violate the bounded one.
 pub(super) fn without_bound(part: &Part<'_>, model: &Model) -> Option<(Vec<u32>, Model)> {
     let (insert, _) = monitor::operations(model.kind).filter(|_| model.capacity.is_some())?;
     let refused = |p: usize| part.op(p) == insert && part.output(p) == Some(Value::FALSE);

@@ -13,8 +13,9 @@ use crate::spec::{DynSpec, Subject, with_spec};
 use crate::split::Split;
 use crate::verdict::{Counterexample, Prefix};
 
-/// A failure that a procedure found without the bound is searched again within the bound, if there are at most this
-/// many operations. If that search finds no failure, the failure without the bound is located instead.
+/// After a procedure found a failure that does not depend on the bound, the general search looks for one within the
+/// bound, if there are at most this many operations. Its result is used only if it is certainly the earliest failure
+/// and readable at a glance; otherwise, the failure without the bound is explained.
 const MAX_SEARCHED: usize = 10_000;
 
 /// An explanation in progress. Half of its time is for finding the earliest failure, and half for reducing that failure
@@ -37,7 +38,8 @@ impl Explaining<'_, '_> {
         .example
     }
 
-    /// The earliest failure of all keys. `deciding` has found the first one, and continues with the others.
+    /// The earliest failure of all keys. `deciding` has just found the failure `found`, and continues with the keys
+    /// that it has not decided yet.
     pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
@@ -114,7 +116,7 @@ impl Explaining<'_, '_> {
         if !explain::is_large(&failure) {
             return failure;
         }
-        // The specification, too, gets outcomes unknown at that time as pending.
+        // Operations that had not returned by that time are pending for the specification as well.
         let shown = shown.until(failure.time);
         with_spec(model, &shown, |spec| explain::latest(&shown, failure, spec, budget))
     }
@@ -135,7 +137,8 @@ fn prefix(history: &History, time: u64, culprit: u32) -> Prefix {
     Prefix { until, operations, culprit }
 }
 
-/// The failure that the general search finds within the bound, if it finds one in the given time.
+/// The failure that the general search finds within the bound. `None` if it finds none in the given time, or if the
+/// failure is not certainly the first, or is not readable at a glance.
 fn within_bound(part: &Part<'_>, spec: &dyn DynSpec, budget: &Budget) -> Option<Failure> {
     let mut searching = budget.lend_share(2);
     let Ok(Outcome::Fails { culprit }) = search::decide(part, spec, &mut searching, &mut Reach::default()) else {

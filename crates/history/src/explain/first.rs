@@ -109,8 +109,8 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             let until = if by_few {
                 last
             } else if complete < between.start {
-                // The prefix with all operations of the violation is legal. It fails when more operations have
-                // answered, usually soon: try twice as many answers each time.
+                // The prefix at whose end all operations of the violation have returned is legal. Usually a few further
+                // answers suffice for a failure, so the number of further answers begins at one and doubles.
                 answers *= 2;
                 self.nth_return(&between, answers / 2)
             } else if complete < between.end {

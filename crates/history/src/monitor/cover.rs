@@ -2,9 +2,9 @@
 //!
 //! A value is surely present after its insertion returned and before its removal was called, which is an open interval.
 //! An answer "empty" needs a moment within its operation's span that no such interval covers. This condition is also
-//! sufficient, for every container and for all such moments together, because the history can be cut in two at an
-//! uncovered moment. Values whose removal was called before the cut go to the left side, all others to the right. The
-//! operations of each side can take effect on their side of the cut, within their spans.
+//! sufficient, for every container and for several "empty" answers together, because the history can be cut in two at
+//! an uncovered moment. Values whose removal was called before the cut go to the left side, all others to the right.
+//! The operations of each side can take effect on their side of the cut, within their spans.
 
 use super::life::Life;
 use super::span::Span;

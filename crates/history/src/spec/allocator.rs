@@ -13,8 +13,8 @@ use crate::value::{Value, Values};
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {
     capacity: Option<u64>,
-    /// The objects that are freed at some time. A pending allocation may have taken any object, but only a later `free`
-    /// makes a difference.
+    /// The objects that are freed at some time. A pending allocation may have taken any object, but the object matters
+    /// only if it is freed later.
     freed: Vec<Value>,
     /// Whether any allocation is pending.
     unknown: bool,
@@ -33,8 +33,8 @@ impl Allocator {
     pub(crate) fn new(capacity: Option<u64>, part: &Part<'_>) -> Self {
         let unknown = (0..part.len()).any(|p| part.op(p) == Op::ALLOC && part.output(p).is_none());
         let mut freed: Vec<Value> = Vec::new();
-        // With a capacity, all objects are searched together, and prefixes too; in a prefix, an allocation may be
-        // pending that has returned at the end.
+        // With a capacity, all objects are searched together, and prefixes of the history may be searched as well. An
+        // allocation that has returned in the whole history may be pending in a prefix.
         if unknown || capacity.is_some() {
             freed.extend((0..part.len()).filter(|&p| part.op(p) == Op::FREE).map(|p| part.input(p)));
             freed.sort_unstable();

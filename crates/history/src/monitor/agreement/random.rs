@@ -255,7 +255,8 @@ fn long_valid_histories_are_explained() {
         for round in 0..20 * stress() {
             let n = 100 << (round % 6);
             let mut acts = run(&model, n, &mut random);
-            // A process calls its next operation soon, and an operation must take effect before that.
+            // A mutex's process may call its next operation ten time units later. Calls move back by at most eight
+            // units, so that no operation is cut off before the moment at which it takes effect.
             let most = if model.kind == Kind::Mutex { 9 } else { 1 + random.below(60) };
             stretch(&mut acts, most, &mut random);
             one_at_a_time(&mut acts);

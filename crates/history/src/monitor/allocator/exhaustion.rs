@@ -7,8 +7,8 @@
 //! allocated at any moment.
 //!
 //! This is exact for the given order of each object's changes. A failure, however, must be proven for every order. The
-//! proof is by counting: whatever the order, an object is free at a moment by which at least as many of its frees have
-//! returned as of its allocations have been called.
+//! proof is by counting: whatever the order, an object is free at a moment if the number of its frees that have
+//! returned is at least the number of its allocations that have been called.
 
 use super::super::cover::Cover;
 use super::super::life::{Life, after_the_end};
@@ -17,7 +17,7 @@ use super::super::stretch::Stretched;
 use super::super::switch::{Act, Operation};
 
 /// The maximum number of passes over the changes of an object. A pass moves a change past one other of its kind, and a
-/// change has to pass at most those that overlap it.
+/// change moves at most past those that overlap it.
 const MAX_PASSES: usize = 16;
 
 /// Allocations that found no free object, among operations on objects numbered from one.

@@ -1,4 +1,4 @@
-//! Allocators: no object is allocated twice, and none is freed twice.
+//! Allocators: only a free object is allocated, and only an allocated object is freed.
 //!
 //! Each object alternates between allocated and free (see [`switch`](super::switch)). A pending allocation may have
 //! taken any object. If the number of objects is known, an allocation that finds no free object needs a moment at which

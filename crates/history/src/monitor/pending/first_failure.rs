@@ -19,7 +19,8 @@ use crate::budget::Budget;
 const MAX_REST: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
 /// A removal before whose return the history is certainly legal: the last such removal found among those that return
-/// during the window. If there are too many operations to check, it is the first of these removals.
+/// during the window. If there are too many operations to check, it is the first removal that returns during the
+/// window.
 pub(crate) fn first_failure(
     container: Container,
     lives: &[Life],
@@ -82,7 +83,7 @@ impl Rest {
         Some(rest)
     }
 
-    /// Operations called before `from` take effect after it, so their calls move to the start of the rest.
+    /// The operations of the rest take effect after `from`, so calls before `from` move to the start of the rest.
     fn rank(&self, rank: u32) -> u32 {
         if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }
