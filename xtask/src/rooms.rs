@@ -82,7 +82,8 @@ impl House {
             let targets = paths.iter().filter_map(|path| self.resolve(path)).map(|(target, _)| target);
             (file.clone(), targets.filter(|target| target != file).collect())
         });
-        // A crate's root and parent modules re-export their children: these arrows, down the tree, do not count.
+        // A crate's root and parent modules re-export their children. These imports, from a parent to its children, do
+        // not count.
         arrows.filter(|(file, _): &(String, _)| !is_parent(file)).collect()
     }
 

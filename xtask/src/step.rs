@@ -74,7 +74,7 @@ impl Step {
         Self::new(name, about, Work::Inspect(check))
     }
 
-    /// Returns a step that skips the parts for which the machine lacks a tool, with a message.
+    /// Returns a step that skips the parts for which the machine lacks a tool, and says so in a message.
     pub(crate) fn partial(name: &'static str, about: &'static str, check: fn(&Path) -> Result<Passed, String>) -> Self {
         Self::new(name, about, Work::Partial(check))
     }

@@ -66,7 +66,7 @@ kinds! {
     Allocator = "allocator", [ALLOC, FREE];
     /// A lock that at most a given number of processes hold: each acquires permits.
     Semaphore = "semaphore", [ACQUIRE, RELEASE];
-    /// A count that only increases, and on whose change processes wait.
+    /// A count that only increases; processes can wait until it changes.
     EventCount = "event-count", [READ, ADVANCE, WAIT];
     /// A broadcast: every consumer sees every event, in the order of publication. The consumers are those that occur in
     /// the history; all exist from the start.

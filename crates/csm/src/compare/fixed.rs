@@ -154,7 +154,7 @@ fn by_chernoff(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
         // The subtraction of `1e-12` per term covers the rounding of `t i`.
         (log_eps - product.upper() - 1e-12 * (n + m) as f64) / t
     };
-    // The best `t` is near `sqrt(-2 ln eps)` divided by the standard deviation, and there is only one maximum.
+    // The best `t` is near `sqrt(-2 ln eps)` divided by the standard deviation, and `most` has only one maximum.
     let deviation = (n as f64 * m as f64 * (n + m + 1) as f64 / 12.0).sqrt();
     let near = (-2.0 * log_eps).sqrt() / deviation;
     let (mut low, mut high) = (near / 8.0, near * 64.0);

@@ -64,9 +64,9 @@ pub(crate) fn minus_deviances(a: f64, b: f64, rate: &Rate) -> Deviances {
 /// second term, which is at most a sixth of the first. For the deviance this is less than `(5 + 24/6) 6/5 u < 11u`. The
 /// total is less than `16u`.
 ///
-/// Otherwise, other terms do not cancel the logarithm. The relative error of `n / a` is `2u`, so the error of `a` times
-/// the logarithm is `2u a`. The deviance is at least 0.19 times the count and at least 0.3 times `|d|`, so its relative
-/// error is less than `33u`.
+/// Otherwise, no other term nearly cancels the logarithm. The relative error of `n / a` is `2u`, so the error of `a`
+/// times the logarithm is `2u a`. The deviance is at least 0.19 times the count and at least 0.3 times `|d|`, so its
+/// relative error is less than `33u`.
 fn minus_deviance(a: f64, d: f64, x: Dd, n: f64) -> Ball {
     let v = d / (a + (a + d));
     if v.abs() <= MAX_V {

@@ -35,7 +35,7 @@ const HORIZON: u64 = 2048;
 
 const ROUNDING: f64 = 1.0 + 1e-10;
 
-/// The logarithm of each direction's share of the error, at most zero: above, below.
+/// The logarithms of the two directions' shares of the error, that of "above" first. Each is at most zero.
 pub(super) fn ln_shares(threshold: Threshold, log_eps: f64) -> [f64; 2] {
     let wide = if threshold.value() >= 0.5 { Direction::Below } else { Direction::Above };
     let wide_process = UniformTail::new(threshold, wide);

@@ -27,8 +27,8 @@ use crate::number::Ball;
 use crate::number::exp::exp;
 use crate::number::ln::ln;
 
-/// The expected number of rarer outcomes in the computed trials. It determines their number, within [`MIN_TRIALS`] and
-/// [`MAX_TRIALS`].
+/// The expected number of rarer outcomes in the computed trials. It determines the number of computed trials, within
+/// [`MIN_TRIALS`] and [`MAX_TRIALS`].
 const RARE_OUTCOMES: f64 = 100.0;
 const MIN_TRIALS: u64 = 2048;
 const MAX_TRIALS: u64 = 16_384;
@@ -46,7 +46,7 @@ const STEP: f64 = 0.99;
 /// The division of a test's error.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shares {
-    /// The logarithm of each direction's share: above, below.
+    /// The logarithms of the two directions' shares, that of "above" first.
     pub(super) ln_shares: [f64; 2],
     /// For each direction, a bound on the probability of stopping at the threshold, relative to `eps`. The two add up
     /// to at most one.

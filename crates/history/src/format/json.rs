@@ -199,7 +199,7 @@ macro_rules! text_seed {
     };
 }
 
-/// The seed of a field's name: its index in [`FIELDS`].
+/// A seed that deserializes a field's name to its index in [`FIELDS`].
 struct Name;
 
 text_seed!(Name => usize, "the name of a field", |self, text| {

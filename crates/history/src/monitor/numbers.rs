@@ -1,8 +1,8 @@
 //! Numbers values. Every operation of an unambiguous history needs one lookup of its value's number.
 //!
 //! Tests usually use consecutive integers as values, which index an array. Values used at nearby times are then
-//! neighbours in memory, whereas a hash table would spread them so far that each lookup misses the caches. Other values
-//! are hashed.
+//! neighbours in memory, whereas a hash table would spread them so far that each lookup misses the caches. If a value
+//! is not an integer, or if the integers are spread widely, all values are hashed instead.
 
 use rustc_hash::FxHashMap;
 
