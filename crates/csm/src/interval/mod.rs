@@ -1,4 +1,4 @@
-//! Intervals for a success rate. Choose by the way in which the data end:
+//! Intervals for a success rate. Choose by the way in which the number of trials is determined:
 //!
 //! | situation | use |
 //! | --- | --- |

@@ -70,7 +70,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Moves those runs of a layer that have just proven a direction to another layer or to a verdict.
+    /// If runs of a layer have just proven a direction, moves them to another layer or to a verdict.
     fn settle(&mut self, from: usize) {
         let mut layer = std::mem::take(&mut self.layers[from]);
         // Boundaries are thresholds on the number of successes, so runs leave the layer only at its two ends.

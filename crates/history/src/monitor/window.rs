@@ -19,7 +19,7 @@ impl From<Core> for Failure {
     }
 }
 
-/// Bounds on the time at which a history first fails, from an order of its beginning.
+/// Bounds on the time at which a history first fails. They follow from an order of its beginning.
 #[derive(Debug)]
 pub(super) struct Window {
     /// An order of the steps that take effect before `from`: all operations that returned before `from`, and none

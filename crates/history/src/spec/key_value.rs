@@ -30,7 +30,7 @@ pub(crate) enum Held {
     Text(Box<str>),
     /// A text that is not a prefix of any text that is read or expected.
     UnreadText,
-    /// A value other than a text that no operation returns or expects.
+    /// A value that is not a text, and that no operation returns or expects.
     UnreadValue,
 }
 

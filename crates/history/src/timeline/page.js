@@ -54,7 +54,7 @@ function byTime() {
   view.until = data.until;
 }
 
-/** Each bar on the first line of its process that is free. */
+/** Puts each bar on the first free line of its process. */
 function stack() {
   const free = new Map();
   for (const bar of view.bars) {
@@ -356,7 +356,7 @@ function follow() {
 }
 window.addEventListener("hashchange", follow);
 
-// ---- The failing window first; alone, if it would be lost among the others.
+// ---- The first view: the failing operations, and only these if they are far apart.
 
 get("failing").disabled = get("only").disabled = failing.length === 0;
 const first = bars.indexOf(failing[0]), last = bars.indexOf(failing[failing.length - 1]);
