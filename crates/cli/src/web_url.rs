@@ -38,8 +38,8 @@ fn any(text: &str) -> Result<Url, String> {
     let Some((_, rest)) = scheme_and_rest(text) else {
         return Err("it starts neither with http:// nor with https://".to_owned());
     };
-    // The parser would skip some control characters. A text with such characters does not look like the URL that it
-    // means.
+    // The parser would skip some control characters, and the text would not look like the URL that it means. So a text
+    // with a control character is refused.
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("it has a control character in it".to_owned());
     }

@@ -327,7 +327,8 @@ impl Policies<'_> {
             // `"4..cores"` means at least four workers, even on a machine with fewer cores.
             stage = stage.workers(floor..=ceiling.resolve(threads).max(floor));
         } else if matches!(spec.op, OpSpec::Unique { .. }) {
-            // The op lets the first unit with each text pass, so the order matters. Two workers would not keep it.
+            // The op lets the first unit with each text pass, so the order of the units matters, and a second worker
+            // could change this order.
             stage = stage.workers(0..=1);
         }
         if let Some(batch) = spec.batch {

@@ -37,7 +37,7 @@ impl Op for Filter {
     }
 }
 
-/// A condition whose paths are checked like those of every other op.
+/// A condition of the flow file. Its paths are [`PathTemplate`]s, so that data cannot lead out of the author's folder.
 enum Test {
     Exists(PathTemplate),
     Missing(PathTemplate),
@@ -132,7 +132,7 @@ fn older(target: &Path, than: &Path) -> Result<bool, Failure> {
     Ok(modified(than)?.is_some_and(|changed| changed > made))
 }
 
-/// When the file was last modified, if there is one.
+/// The time at which the file was last modified; `None` if there is no file.
 fn modified(path: &Path) -> Result<Option<SystemTime>, Failure> {
     match path.metadata().and_then(|about| about.modified()) {
         Ok(time) => Ok(Some(time)),
@@ -141,7 +141,8 @@ fn modified(path: &Path) -> Result<Option<SystemTime>, Failure> {
     }
 }
 
-/// Whether a text is a value within all bounds. `kind` is the name of such a value in messages.
+/// Parses the rendered `text` and each bound with `parse`. Returns whether the value of the text is within all bounds.
+/// `kind` is the name of such a value in messages.
 fn is_within<T: Copy>(
     text: &Template,
     bounds: &[(Bound, Template)],

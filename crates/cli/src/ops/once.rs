@@ -3,7 +3,7 @@
 //! The engine may run a unit a second time in a stage although the op has succeeded: because the op exceeded the
 //! stage's time limit, or because its result had to wait for memory. But most ops change the record in place. A second
 //! run would compress a payload twice, or fail because the file that was just written exists. So a record stores the
-//! number of the op that changed it last.
+//! number of the op that changed it last, and that op does not run again on the record.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,8 +1,8 @@
 //! A tally: an open group that stores its key and numbers, but no members or contents.
 //!
 //! With many keys, the groups are scattered over memory, and nearly every member reaches a group that is not in the
-//! cache. So a tally is as small as possible. A tally becomes a full group when it is closed, or when a unit of a dead
-//! letter joins, because the letter must then be stored as well.
+//! cache. So a tally is as small as possible. When a tally is closed, it becomes a full group. It also becomes a full
+//! group when a retry adds a unit of a dead letter, because only a full group can store the letters of its members.
 
 use crate::file::model::{Fold, GatherBy, GatherSpec, Reduce};
 use crate::group::Group;

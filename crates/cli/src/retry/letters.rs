@@ -210,7 +210,7 @@ impl Letters {
         &self.runs
     }
 
-    /// The first run from which the letters come.
+    /// The run from which the letters come. For letters of a retry, this is the first run in the chain of retries.
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }

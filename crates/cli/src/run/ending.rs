@@ -14,15 +14,16 @@ use crate::screen::report_file::ReportFile;
 use crate::screen::run_report::RunReport;
 use crate::screen::table;
 
-/// Every unit was retired.
+/// The exit status of a run in which every unit was retired.
 pub(crate) const ALL_RETIRED: u8 = 0;
-/// Some units were dead-lettered.
+/// The exit status of a run in which units were dead-lettered.
 pub(crate) const SOME_DEAD: u8 = 1;
-/// The flow file or the arguments are wrong.
+/// The exit status if the flow file or the arguments are wrong.
 pub(crate) const WRONG: u8 = 2;
-/// The run was interrupted.
+/// The exit status of a run that was interrupted.
 pub(crate) const INTERRUPTED: u8 = 3;
-/// The flow ran, but a result could not be written: the report, dead letters, or the file that a stage gathers.
+/// The exit status if the flow ran, but a result could not be written: the report, dead letters, or the file that a
+/// stage gathers.
 pub(crate) const NOT_WRITTEN: u8 = 4;
 
 /// The facts that the end of a run reports.

@@ -40,7 +40,8 @@ impl Interrupts {
     /// The system refuses a signal handler or a thread.
     pub(super) fn heed(events: Sender<Event>, control: Control, letters: Arc<DeadLetters>) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        // Signals that the process ignores must be found before the handlers are set: a handler replaces that setting.
+        // A signal that was ignored at the start of the process stays ignored. The other signals must be listed before
+        // handlers are set, because a signal with a handler is not ignored any more.
         let ending: Vec<_> = signals::ending().collect();
         // The receiver exists before the handlers, so that no signal is lost.
         let mut signals = Signals::new(&ending)?;

@@ -23,9 +23,10 @@ use super::meter::Pace;
 /// bottleneck.
 const OTHER_LINES: usize = 4;
 const BAR_COLUMNS: usize = 14;
-/// If the lines are too wide, names are cut to this many columns before any other column is omitted.
+/// If the lines are too wide, the names of stages are first cut to this width. Columns of the table are omitted only if
+/// that is not enough.
 const NAME_COLUMNS: usize = 12;
-/// Longer names are cut even if there is room for them.
+/// The maximum width of a name. A longer name is cut even if there is room for it.
 const MAX_NAME_COLUMNS: usize = 24;
 
 /// The lines of the frame, for a terminal with the properties `look`.

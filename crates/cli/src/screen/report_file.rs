@@ -40,7 +40,7 @@ enum Form {
     Html,
 }
 
-/// The file of a page, which was checked in advance.
+/// The path of a page. It was checked when this value was made.
 #[derive(Debug, Clone)]
 pub(crate) struct Html(PathBuf);
 
@@ -65,7 +65,7 @@ impl Html {
     }
 }
 
-/// The file of a report, which was checked in advance.
+/// The path and the format of a report. Both were checked when this value was made.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportFile {
     path: PathBuf,

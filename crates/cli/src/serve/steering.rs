@@ -24,7 +24,7 @@ pub(crate) struct Told {
     pub(crate) live: LiveTrace,
 }
 
-/// A request without members.
+/// The body of a request that has no parameters: an empty JSON object.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}

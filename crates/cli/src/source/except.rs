@@ -42,7 +42,7 @@ impl Except {
         Self { names, ..self }
     }
 
-    /// Whether files with any name become units.
+    /// Whether no file is left out because of its name.
     pub(super) fn takes_all_names(&self) -> bool {
         self.names.is_all()
     }

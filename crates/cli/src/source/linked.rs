@@ -3,8 +3,9 @@
 //! If links are followed, a tree of a few folders can have too many paths to walk: a chain of twenty folders, each with
 //! two links to the next folder, has a million paths. So a folder is entered through at most one link, in addition to
 //! its own name. Every further link to the folder is a fault, which names the link through which the folder was
-//! entered. So there are at most as many faults as links, and the number of paths to a folder is at most one more than
-//! its depth below the root.
+//! entered. So there are at most as many faults as links. Every path to a folder, except one path through a link, is a
+//! path to its parent followed by its own name. So the number of paths to a folder is at most one more than its depth
+//! below the root.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

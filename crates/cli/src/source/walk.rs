@@ -41,7 +41,7 @@ pub(super) struct Options {
     pub(super) ignored: bool,
     /// Whether symbolic links are followed.
     pub(super) follow: bool,
-    /// Whether the sizes of files are determined. Each unit declares this size as part of its weight.
+    /// Whether the sizes of files are determined. If so, each unit declares the size of its file as part of its weight.
     pub(super) sizes: bool,
     /// Whether units also declare room for payloads that grow when they are compressed.
     pub(super) compresses: bool,

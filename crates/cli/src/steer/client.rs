@@ -26,11 +26,13 @@ use crate::screen::meter::Pace;
 
 /// A run that has not answered completely within this time counts as hung.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The shorter time for a run that is polled for `millstream top`, which must also show the other runs.
+/// The time after which a run counts as hung for `millstream top`. It is less than [`PATIENCE`], so that one hung run
+/// does not keep `top` from showing the other runs for long.
 const SHORT: Duration = Duration::from_secs(2);
 /// The number of keys shown for each resource.
 const KEYS: usize = 5;
-/// How often the client starts over because another client's trace has replaced its own.
+/// The maximum number of times that a client requests a trace again from its start. This is necessary when the server
+/// has replaced the trace by a newer trace for another client.
 const AGAIN: u32 = 5;
 /// The pause before another attempt to connect to a run with too many waiting connections.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -128,12 +130,13 @@ pub(crate) fn set(run: &Path, settings: &[(String, String)]) -> ExitCode {
     exit(try_set(run, settings))
 }
 
-/// `millstream explain RUN UNIT|KEY|TEXT [--json]`. Returns the exit status.
+/// `millstream explain RUN UNIT|KEY|TEXT [--json]`: describes a unit, a resource or a key of a run. Returns the exit
+/// status.
 pub(crate) fn explain(run: &Path, what: &str, json: bool) -> ExitCode {
     exit(try_explain(run, what, json))
 }
 
-/// `millstream fibers RUN [--dump] [--json]`. Returns the exit status.
+/// `millstream fibers RUN [--dump] [--json]`: lists the fibers of a run. Returns the exit status.
 pub(crate) fn fibers(run: &Path, dump: bool, json: bool) -> ExitCode {
     exit(try_fibers(run, dump, json))
 }

@@ -42,7 +42,7 @@ pub(crate) enum SettingError {
     /// The engine refused.
     #[error("`{setting}`: {message}")]
     Refused {
-        /// The setting, in its normal form.
+        /// The setting with its value, as `key=value`.
         setting: String,
         /// The message of the engine.
         message: String,
@@ -78,9 +78,9 @@ pub(crate) enum Setting {
     Workers {
         /// The stage's name.
         stage: String,
-        /// The floor.
+        /// The minimum number of workers.
         min: u64,
-        /// The ceiling.
+        /// The maximum number of workers.
         max: u64,
     },
 }

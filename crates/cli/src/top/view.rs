@@ -367,7 +367,8 @@ fn type_into(typed: &mut String, key: KeyCode) {
     }
 }
 
-/// Returns the new index after a key that moves the selection in a list of `len` entries.
+/// Returns the new index of the selection after a key, in a list of `len` entries; `None` if the key does not move the
+/// selection.
 fn moved(key: KeyCode, place: usize, len: usize) -> Option<usize> {
     const PAGE: usize = 10;
     let last = len.saturating_sub(1);

@@ -69,7 +69,8 @@ impl Doubt {
 fn contradiction(trace: &Trace, as_it_was: &Answer) -> Option<String> {
     let run = trace.measured().bottleneck;
     let names = |limit: &str, name: &str| limit.strip_prefix(name).is_some_and(|rest| rest.starts_with(": "));
-    // A stage may have the same name as a resource, but units do not wait for a stage.
+    // A stage may have the same name as a resource. Units wait only for the resource, so the text of the bottleneck
+    // must also contain the words for a wait.
     let is_scarce = |name: &str| names(&run, name) && run.contains(" for it in ");
     let resource = trace.resources().into_iter().find(|resource| is_scarce(&resource.name))?;
     let lacks = trace.is_live() && trace.waiting() == 0 && !names(&as_it_was.limit, &resource.name);
@@ -96,7 +97,8 @@ fn reasons(trace: &Trace, as_it_was: &Answer, measured_s: f64) -> Vec<String> {
         reasons.push("settings were changed during the run, but a replay uses the initial ones".to_owned());
     }
     let (cpu, delayed) = (trace.cpu_time(), trace.delayed_time());
-    // If the flow alone uses all cores, the cores are also the scarcest resource in the replay.
+    // The share of all cores that the stages use in the replay. If it is near 1, stages wait for cores in the replay as
+    // well, so these waits do not explain a difference between the replay and the run.
     let full = cpu.as_secs_f64() / (as_it_was.wall_s * trace.cores() as f64);
     if as_it_was.wall_s < measured_s && delayed > cpu / 10 && full < 0.9 {
         reasons.push(format!(

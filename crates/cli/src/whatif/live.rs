@@ -85,9 +85,9 @@ fn too_few(run: &Run, trace: &Trace) -> WhatIfError {
     }
 }
 
-/// The number of units on which an answer is based. This is the number of units that left the flow in the window, or
-/// the number of the source's units in the replay, whichever is smaller. If stages split units, the replay contains a
-/// unit only with all its pieces.
+/// The number of units on which an answer is based. It is the smaller of two numbers: the units that left the flow in
+/// the window, and the units of the source in the replay. If stages split units, a unit of the source is in the replay
+/// only together with all its pieces.
 pub(crate) fn usable(trace: &Trace) -> u64 {
     trace.departed().min(trace.units() as u64)
 }

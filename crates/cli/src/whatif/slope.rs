@@ -2,7 +2,7 @@
 //!
 //! The two runs differ only in the number of tokens of one resource. It is assumed that each additional token changes
 //! the mean time of a stage that needs the resource by the same amount. While the resource is scarce, all its tokens
-//! are in use, so the number of tokens is the number of concurrent requests.
+//! are in use. So the number of tokens tells how many units load the real resource at once.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Checks before the first unit that a program can be run.
+//! Checks whether a program can be run. The check is made before the first unit.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,8 +17,8 @@ const HEAD: u64 = 256;
 /// Checks that the file at `path` looks like one that the kernel can run, without running it.
 ///
 /// # Errors
-/// The file does not exist, is not a regular file, is not executable, or is a text whose first line names no
-/// interpreter.
+/// The file does not exist, is not a regular file, is not executable, is a text that does not begin with `#!`, or names
+/// an interpreter that does not exist.
 pub(super) fn check(path: &Path) -> Result<(), OpError> {
     let shown = path.display();
     let refuse = |what: String, help: String| Err(OpError::new(what, help));
@@ -59,8 +59,8 @@ pub(super) fn check(path: &Path) -> Result<(), OpError> {
     }
 }
 
-/// The interpreter that a script's first line names. The outer `None` means that the file is not a script; the inner
-/// `None` means that its first line is truncated.
+/// The interpreter that a script's first line names. The outer `None` means that the file does not begin with `#!`. The
+/// inner `None` means that the first line contains no absolute path, or that `head` ends before the line does.
 fn interpreter(head: &[u8]) -> Option<Option<&Path>> {
     let rest = head.strip_prefix(b"#!")?;
     let line = rest.split(|byte| *byte == b'\n').next().unwrap_or(rest).trim_ascii();

@@ -19,8 +19,8 @@ pub(crate) struct Hop {
     pub(crate) count: u64,
     /// Whether the URL's scheme, host and port are still those of the first request.
     pub(crate) at_home: bool,
-    /// Whether the response to a request that changes something was the URL of its result, which the next request
-    /// fetches with `GET`.
+    /// Whether the next request is a `GET`, whatever the method of the flow file. It is one if a request that changes
+    /// something got status 303: the new URL is then that of the result.
     pub(crate) gets: bool,
 }
 
