@@ -69,7 +69,7 @@ struct Opened {
     file: LineFile,
     path: PathBuf,
     lines: u64,
-    /// The temporary file of a fresh list.
+    /// The temporary file, if each run begins the list anew (`fresh`).
     placing: Option<Placing>,
 }
 

@@ -138,7 +138,7 @@ pub(crate) struct Surroundings<'a> {
     pub fibers: bool,
     /// Prints the outputs of units.
     pub printer: &'a Arc<Printer>,
-    /// The state of the machine.
+    /// Decides whether programs may start, from the state of the machine.
     pub machine: &'a Arc<Machine>,
     /// The stand-ins for programs and servers, in a case of `millstream test`.
     pub stand_ins: Option<&'a StandIns>,

@@ -15,7 +15,7 @@ pub(crate) enum Joined {
     /// The group has no member yet.
     #[default]
     Nothing,
-    /// Only numbers are stored.
+    /// The key and numbers are stored, but no members or contents.
     Tally(Tally),
     /// The members or their contents are stored.
     Group(Box<Record>),

@@ -340,9 +340,10 @@ fn by_unit(letters: Vec<Again>) -> Vec<Again> {
     units
 }
 
-/// The whole units of these letters, each unit once. Several units may have the same text. The number of units with a
-/// text is the greater of two numbers: the number of letters of whole units with that text, and the largest number of
-/// letters for any one piece.
+/// The units to which these letters belong, each as a whole and only once. A letter states the text of its unit, but
+/// several units may have the same text. So this function assumes the smallest number of units that explains the
+/// letters with a text: the greater of two numbers, the letters of whole units, and the letters of the piece that has
+/// the most letters.
 fn whole_units(letters: impl Iterator<Item = Again>, done: impl Fn(usize)) -> Vec<Again> {
     #[derive(Default)]
     struct Alike {

@@ -279,7 +279,8 @@ impl Stage {
         }
         unit.been.push(self.name.clone());
         unit.record.filtered = false;
-        // If the unit has passed this stage before, the op must run again.
+        // In a loop, the unit may have passed this stage before. Without this assignment, the op would not run on it
+        // again.
         unit.record.done_by = 0;
         Ok(())
     }

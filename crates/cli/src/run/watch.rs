@@ -169,7 +169,7 @@ pub(super) fn watch(
             control.abandon();
         }
         if ending.halted.is_some() && now.stages.iter().all(|stage| stage.running == 0) {
-            // No stage is working any more, and waiting units will not run.
+            // The run has halted and no stage is working any more, so no waiting unit will run.
             control.abandon();
         }
         if unread.is_long(&waits.printer) {
@@ -257,7 +257,7 @@ impl Unread {
 /// Detects that units wait for fibers and that no fiber could be started.
 #[derive(Debug, Default)]
 struct Refused {
-    /// When the last check was made.
+    /// The time of the last check.
     looked: Option<Instant>,
     told: bool,
 }

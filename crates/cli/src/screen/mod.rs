@@ -49,11 +49,12 @@ enum Mode {
     Quiet,
 }
 
-/// When plain lines begin.
+/// The moment from which plain lines are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begins {
     AtOnce,
-    /// When the total number of units is known, because the user has then typed all units.
+    /// Plain lines begin once the total number of units is known. The user has then typed all units, so the lines do
+    /// not mix with the typed text.
     WithTheTotal,
 }
 

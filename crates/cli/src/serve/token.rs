@@ -25,7 +25,7 @@ const MAX_WAITING: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Token {
     hash: blake3::Hash,
-    /// When the next attempt may be compared.
+    /// The time at which the next attempt may be compared; `None` if no wrong token was tried.
     next: Mutex<Option<Instant>>,
 }
 

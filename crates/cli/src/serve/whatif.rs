@@ -25,7 +25,8 @@ use crate::whatif::{Answer, Doubt, changes, usable};
 const REPLAY: Duration = Duration::from_millis(70);
 /// The number of visits of units to stages in the first replay, before this machine's speed is known.
 const VISITS: f64 = 20_000.0;
-/// The minimum and the maximum of the later estimates of the number of visits that one replay can make in time.
+/// The range of the estimated number of visits that one replay can make within [`REPLAY`]. An estimate outside the
+/// range is replaced by the nearer end of the range.
 const VISITS_RANGE: (f64, f64) = (2_000.0, 200_000.0);
 /// The assumed number of bytes per visit in the first replay, before the real number is known.
 const VISIT_BYTES: f64 = 10.0;

@@ -49,8 +49,8 @@ pub(super) struct Connection {
     answer: Option<(Arc<[u8]>, usize)>,
     /// Whether the connection is closed after the current answer.
     ends: bool,
-    /// When the current step began. A step is the wait for a request, the receipt of a request, or the sending of an
-    /// answer.
+    /// The time at which the current step began. A step is the wait for a request, the receipt of a request, or the
+    /// sending of an answer.
     since: Instant,
 }
 
@@ -64,12 +64,12 @@ impl Connection {
         &self.stream
     }
 
-    /// When the current step began.
+    /// The time at which the current step began.
     pub(super) fn since(&self) -> Instant {
         self.since
     }
 
-    /// When the connection is closed, unless the current step ends earlier.
+    /// The time at which the connection is closed, unless the current step ends earlier.
     pub(super) fn deadline(&self) -> Instant {
         let is_idle = self.received.is_empty() && self.answer.is_none();
         self.since + if is_idle { IDLE } else { PATIENCE }

@@ -42,7 +42,7 @@ impl Windows {
         Self { live, held: None, taken: 0 }
     }
 
-    /// Drops the units so far, because settings have changed.
+    /// Leaves the units so far out of all later traces, because settings have changed.
     pub(super) fn restart(&self) {
         if let Some(live) = &self.live {
             live.restart();

@@ -19,8 +19,8 @@ pub(crate) struct Hop {
     pub(crate) count: u64,
     /// Whether the URL's scheme, host and port are still those of the first request.
     pub(crate) at_home: bool,
-    /// Whether the next request is a `GET`, whatever the method of the flow file. It is one if a request that changes
-    /// something got status 303: the new URL is then that of the result.
+    /// Whether the next request is a `GET`, whatever the method in the flow file. This is so once a request that
+    /// changes something was answered with status 303: the new URL is then the URL of the result.
     pub(crate) gets: bool,
 }
 
@@ -96,7 +96,7 @@ impl Redirects {
             }
         }
         if at_home && url.username().is_empty() && url.password().is_none() {
-            // These calls fail only for URLs without a host.
+            // These calls fail only for a URL without a host, and this URL has one.
             let _ = url.set_username(hop.url.username());
             let _ = url.set_password(hop.url.password());
         }

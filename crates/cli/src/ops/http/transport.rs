@@ -114,7 +114,7 @@ fn is_of_address(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable)
 }
 
-/// The time left for one step of a request.
+/// The time left for one step of a request; `None` if the step has no time limit.
 ///
 /// # Errors
 /// No time is left.
