@@ -69,7 +69,7 @@ struct Opened {
     file: LineFile,
     path: PathBuf,
     lines: u64,
-    /// The temporary file, if each run begins the list anew (`fresh`).
+    /// The temporary file, if each run begins a new list (`fresh`).
     placing: Option<Placing>,
 }
 

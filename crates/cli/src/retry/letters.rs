@@ -243,7 +243,7 @@ impl Letters {
 
     /// Marks a letter whose unit was retired or has died again. Returns `false` if the letter was marked already.
     pub(crate) fn mark(&self, letter: usize) -> bool {
-        // Relaxed: the count of the remaining units orders the marks.
+        // Relaxed: the count of the units that have not ended (`live::Round::left`) orders the marks.
         self.done.get(letter).is_some_and(|done| !done.swap(true, Ordering::Relaxed))
     }
 
