@@ -201,7 +201,7 @@ fn is_round_of(file: &[u8], name: &[u8]) -> bool {
     last.and_then(|last| last.strip_prefix(b"again-")).is_some_and(|number| number.iter().all(u8::is_ascii_digit))
 }
 
-/// The paths of the files in a folder for whose names the condition is true, sorted.
+/// The names in a folder that satisfy the condition, sorted. They do not contain the path of the folder.
 fn named(folder: &Path, is_so: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
