@@ -51,8 +51,8 @@ impl State {
             && !self.grants.room().is_starved()
     }
 
-    /// Whether more units would keep workers busier. If not, the source may sleep until half of the flow is empty,
-    /// because waking it for every unit would cost more than running the units.
+    /// Whether more units would keep workers busier. If not, the source may sleep until half of the cap on units is
+    /// free, because waking it for every unit would cost more than running the units.
     #[inline]
     pub(super) fn wants_more(&self) -> bool {
         let budget = self.intake.budget();

@@ -5,9 +5,9 @@
 //! | --- | --- | --- |
 //! | [`Need`](crate::need::Need) | the program's declaration for a stage: resource, amount, key function, hold | the flow's builder |
 //! | [`Ask`] | a need of one unit, if needs differ by unit: the amount and the key are computed | the stage's entry, before the unit comes to the stage |
-//! | [`Want`] | a need whose instance (the resource, or one key of it) is known | the build, if the need is the same for all units; the look-up of keys |
+//! | [`Want`] | a need whose instance (the resource, or one key of it) is known | the build, if the need is the same for all units; otherwise the look-up of keys |
 //! | [`Step`] | a need of a unit that acquires its needs one after the other | a unit that too often failed to get all of them at once |
-//! | [`Grant`] | the right that a unit or a batch holds | taking a want |
+//! | [`Grant`] | what a unit or a batch holds: an amount of an instance | taking a want |
 
 use smallvec::SmallVec;
 

@@ -44,7 +44,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
                 return;
             }
             if shared.are_fibers(post) {
-                // A new fiber costs less than a sleeping one.
+                // A fiber without work ends, because starting a new fiber costs less than keeping this one asleep.
                 state.crew.threads_mut(post).count_end();
                 shared.unlock_and_wake(state);
                 return hands.end();
@@ -54,7 +54,8 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             state = woken;
             hands.lend_pocket(&mut state);
             hands.read_clock();
-            // The wake-up may have been only for units at the gate.
+            // The thread may have been woken only for the units at the gate. So it admits them here, even if the
+            // workers need no further units.
             if !shared.gate().is_empty() {
                 shared.gate().admit_from_gate(&mut state, hands.now());
             }
@@ -75,7 +76,7 @@ pub(super) fn work(shared: &Arc<Shared>, post: Post) {
             shared.end_source(end);
             state = hands.lock();
         }
-        // Units in line come before units at the gate.
+        // Units in line come before units at the gate, so the worker grants before it admits.
         state.grant_all(hands.now());
     }
 }

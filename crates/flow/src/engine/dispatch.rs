@@ -63,7 +63,8 @@ impl State {
         self.stages.could_run() < self.crew.shared_workers() * batch
     }
 
-    /// The time that one worker would need for everything that could run now, and for the source.
+    /// The time that one worker would need for everything that could run now, and for the units that the source is
+    /// assumed to have, if it can be pulled.
     pub(super) fn backlog_ns(&self) -> u64 {
         let (backlog, in_flow) = self.stages.backlog_ns();
         let source = self.intake.source().filter(|_| self.can_pull());

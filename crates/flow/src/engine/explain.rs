@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub(super) stands: Option<Stands>,
 }
 
-/// The line of a unit. The details of the line are looked up after the details of the unit.
+/// The line in which a unit waits. The other waiters and the holders are looked up later, in further steps.
 pub(super) struct Stands {
     pub(super) resource: u16,
     pub(super) key: Option<String>,

@@ -14,8 +14,8 @@
 //! children of the deepest waiting parent would be holders of its family's groups, so these groups would have all their
 //! members, and would be closed already.
 //!
-//! `close_if_stuck` then closes a group that is not by family in two cases. Either the flow has ended, so the group has
-//! all its members; or other units need the group's room.
+//! `close_if_stuck` then closes a group that is not by family in two cases. Either no unit can enter the flow any more,
+//! so all members of the group have come; or other units need the group's room.
 
 use super::state::State;
 use super::timers::TimerAction;
@@ -110,8 +110,8 @@ impl State {
             return;
         }
         let stages = 0..self.stages.iter().len() as u16;
-        // A pull that has lost its worker's slot blocks and does not count here, because the end of the flow does not
-        // wait for it.
+        // A pull that has lost its worker's slot probably blocks. It does not count here, because a flow may end during
+        // such a pull.
         let can_come = self.intake.has_pulled() || self.intake.pulls_in_place() > 0;
         if self.is_closed() && !can_come && gate_is_empty() {
             // The groups closed here may become members of groups in later stages, so the stage that leads to the most

@@ -56,7 +56,8 @@ impl State {
             |resource: &str, (total_ns, units): (u64, u64)| WaitedFor { resource: resource.into(), total_ns, units };
         let resources = self.grants.specs().zip(for_resources).map(|(spec, &waited)| named(&spec.name, waited));
         let mut waited: Vec<WaitedFor> = resources.collect();
-        // The time in the queue includes the time in line for resources and for room.
+        // The time in the queue includes the waits for resources and for room. The remaining time is the wait for a
+        // worker.
         waited.push(named("room", for_room));
         let parked: u64 = waited.iter().map(|w| w.total_ns).sum();
         waited.push(named("memory", for_memory));

@@ -12,7 +12,8 @@ pub(crate) const TURN_NS: u64 = 20_000;
 /// The intended duration of one pull of the source.
 pub(crate) const PULL_NS: u64 = 100_000;
 
-/// A worker whose batch ends within this time is expected back soon, and attends the gate until then.
+/// A worker whose batch ends within this time is expected back soon. Until then, sent units wait for it at the gate
+/// (see `intake/gate`).
 pub(crate) const SOON_NS: u64 = 200_000;
 
 /// The time for which the scheduler relies on workers that are expected soon, before it wakes other workers instead.

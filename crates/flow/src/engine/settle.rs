@@ -144,7 +144,7 @@ impl State {
                 stage.count_service(ns, units);
             }
             timed = stage_run.timed;
-            // The size of the stage's batches depends on these times.
+            // The size of the batches that may go on to the stage in a chain depends on these times.
             self.stages.update_open(stage_run.stage);
         }
         last

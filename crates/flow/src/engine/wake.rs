@@ -109,7 +109,7 @@ impl State {
     // ---- sleepers -------------------------------------------------------------------------------------
 
     /// Counts the calling thread as asleep. Returns whether the thread should poll for work first. One polling thread
-    /// is enough, and a thread polls only if another worker is expected.
+    /// is enough, and a thread polls only if another worker is expected back soon.
     pub(super) fn fall_asleep(&mut self, post: Post, now: u64) -> bool {
         self.crew.watch_sooner(&mut self.timers, now);
         let is_expected = post == Post::Shared && self.crew.expects_one_soon();

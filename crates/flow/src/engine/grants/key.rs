@@ -3,8 +3,8 @@
 //! A key lives while a unit holds it, waits in its line, or tries to take it. A rate's key also lives until its tokens
 //! are back. The number of keys is limited to [`max_keys`](crate::builder::FlowBuilder::max_keys). A unit that needs a
 //! new key beyond this limit waits until a key is forgotten, first come, first served. Meanwhile no newcomer makes a
-//! key, however many keys the waiting unit needs. So a resource's slots for keys are themselves a resource with a line.
-//! If a unit's stage needs several new keys, they are made together.
+//! key, however many keys the waiting unit needs. So a resource's slots for keys, `max_keys` of them, are themselves a
+//! resource with a line. If a unit's stage needs several new keys, they are made together.
 
 use super::grants::Grants;
 use super::instance::Instance;

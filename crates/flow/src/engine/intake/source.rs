@@ -12,7 +12,8 @@
 //! worker gets the puller's slot. The puller is told to [hurry](Staging::hurry): it must end its pull after the current
 //! unit.
 //!
-//! When all workers are busy with long units, an additional thread pulls, so that the other stages do not starve.
+//! When all workers are busy with long units, an additional thread pulls, so that the stages with threads of their own
+//! do not starve.
 //!
 //! A separate thread for the source would be simpler, but it would be one more thread than there are cores. Moreover,
 //! every unit would cross from that thread's core to a worker's core, which is two thirds of a short unit's cost. The

@@ -38,7 +38,7 @@ pub(crate) struct SourceState {
 #[derive(Clone, Copy)]
 pub(crate) struct Pulling {
     since_ns: u64,
-    /// The pull will end soon.
+    /// The pull is expected to end soon.
     pub(super) soon: bool,
     /// The pull occupies the slot of a shared worker.
     pub(super) in_place: bool,
@@ -128,7 +128,7 @@ impl SourceState {
         self.staging = staging.clone();
         self.staging.calm_down();
         let chunk = match self.unit_ns {
-            // An unmeasured source may take any time for its second unit.
+            // The source's time for a unit is not known yet, so the pull brings only one unit.
             0 => 1,
             unit_ns => (PULL_NS / unit_ns).clamp(1, (4 * batch).min(Staging::CAPACITY) as u64),
         };
@@ -168,8 +168,9 @@ impl SourceState {
         !self.open && (self.told || self.is_in_place())
     }
 
-    /// Ends the source after the flow was closed. Returns whether the listener must be told now. A pull that occupies a
-    /// worker's slot may still end the source in another way, so the listener is not told during such a pull.
+    /// Ends the source after the flow was closed. Returns whether the listener must be told now. While a pull occupies
+    /// a worker's slot, the listener is not told yet, because this pull may still find the source exhausted, or the
+    /// source may panic.
     pub(crate) fn close(&mut self) -> bool {
         if std::mem::take(&mut self.open) && self.pulling.is_some() {
             self.staging.hurry_up();

@@ -103,7 +103,7 @@ impl Ledger {
         self.started_ns = Some(now);
     }
 
-    /// Notes the end. Only the first call counts.
+    /// Notes the time at which the flow ended. Only the first call counts.
     pub(crate) fn end(&mut self, now: u64) {
         self.ended_ns.get_or_insert(now);
     }

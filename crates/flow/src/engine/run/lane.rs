@@ -34,9 +34,10 @@ pub trait Lane: Send + Sync {
     fn peek<'a>(&'a self, row: &'a Row) -> Option<&'a dyn Any>;
 }
 
-/// A stage's code before its exit is known. Code and exit together make the stage's lane.
+/// A stage's code before its *exit* is known, that is, before it is known where the stage's results go. Code and exit
+/// together make the stage's lane.
 pub trait Code<In>: Send + Sync + Sized + 'static {
-    /// The results that go to the exit.
+    /// The type of the results, which go to the exit.
     type Out;
     /// Whether the stage splits its units.
     const SPLITS: bool = false;

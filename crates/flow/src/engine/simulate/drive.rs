@@ -224,7 +224,7 @@ impl Drive<'_, '_> {
             return false;
         }
         let at_now = self.now.max(at);
-        // Between two events nothing changes.
+        // Nothing changes between two events, so every look before the next event sees the current state.
         if let Some(viewer) = &mut self.viewer {
             while let Some(due) = viewer.next_before(at_now) {
                 viewer.look(self.shared, due.max(self.now));

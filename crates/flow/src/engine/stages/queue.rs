@@ -59,7 +59,7 @@ impl Arrival {
     }
 }
 
-/// The number, arrival time and kind of the units that were taken from an arrival.
+/// Units that were taken from an arrival: their number, their arrival time, and whether all of them are plain.
 pub(super) struct Taken {
     pub(super) units: usize,
     pub(super) queued_ns: u64,
@@ -69,7 +69,7 @@ pub(super) struct Taken {
 /// Waiting units, first come, first served.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// None is empty.
+    /// No arrival in this list is empty.
     arrivals: VecDeque<Arrival>,
     units: usize,
     /// An empty list for units that arrive alone, kept for its memory.

@@ -90,7 +90,7 @@ pub(crate) struct StageState {
     awaits_permit: bool,
     /// The stage is in the list of queues to grant.
     pub(super) is_marked: bool,
-    /// The queue has units that were not considered because every worker was busy in other stages.
+    /// The queue has units that got no seat, because workers were busy in other stages.
     pub(super) lacks_worker: bool,
     // Work in progress. A worker's turn has a first batch, and may have further batches of the same stage:
     //
@@ -235,8 +235,8 @@ impl StageState {
         let each = self.batch_target().saturating_mul(self.turn_batches()).min(self.turn_units());
         let in_line = if self.dynamic { 0 } else { self.parked.for_resources() };
         // A worker may have more units in hand than it has seats, because units may have become slower since the worker
-        // took them. The surplus units must not take the seats of other workers. Otherwise, a worker that waits for a
-        // unit in the queue could wait forever, because that unit would get no seat.
+        // took them. The surplus units must not take the seats of other workers. Otherwise, code of this stage that
+        // waits for a unit in the queue could wait forever, because that unit would get no seat.
         let in_hands = (self.running + self.in_turns).min(self.busy.saturating_mul(each));
         let taken = in_hands + (self.granted - self.in_turns) + in_line;
         workers.saturating_mul(each).saturating_sub(taken)

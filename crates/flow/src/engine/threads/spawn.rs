@@ -16,7 +16,7 @@ const TIMEKEEPER_ATTEMPTS: u32 = 100;
 /// Opens admission.
 ///
 /// # Panics
-/// If the system keeps refusing the first thread.
+/// If the system keeps refusing to start the first thread, which is the timekeeper.
 pub(crate) fn open(shared: &Arc<Shared>) {
     start_timekeeper(shared);
     let now = shared.now();
@@ -39,7 +39,7 @@ pub(crate) fn start_worker(shared: &Arc<Shared>, post: Post) {
     if start(shared, name, move || work(&theirs, post)).is_err() {
         let mut state = shared.lock();
         state.spawn_failed(post, shared.now());
-        // A sleeping worker may be able to do the work.
+        // Perhaps a sleeping worker can do the work instead, so new wake-ups are planned.
         shared.unlock_and_wake(state);
     }
 }
