@@ -89,7 +89,8 @@ impl Step {
     /// The step for a need without a key.
     pub(crate) fn constant(want: &Want) -> Self {
         Step {
-            // The first instances are the resources themselves, each at its own index.
+            // The first instances are the resources themselves, each at its own index. So this instance's index is its
+            // resource's index.
             resource: want.instance as u16,
             key: None,
             instance: Some(want.instance),

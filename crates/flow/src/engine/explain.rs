@@ -116,7 +116,8 @@ impl State {
     /// Passes to `see` each unit that no worker has in hand, in the order of the units' path through the flow.
     fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         // A unit moves from a timer or the line for bytes to a queue, from a queue to a line, and from a line to a
-        // granted batch. Units that have done their own work and only wait for other units come last.
+        // granted batch. So a walk in this order meets most units that move meanwhile. Units that have done their own
+        // work and only wait for other units come last.
         self.timers.walk(walk, see);
         self.grants.walk(walk, see);
         self.stages.walk(walk, see);
@@ -174,7 +175,7 @@ impl State {
         let mut walk = Walk::step(search.at, PAYLOADS);
         self.walk(&mut walk, &mut |row, stage, sight| {
             let id = self.units.stamp(row).id();
-            // A unit that has moved may be seen again.
+            // A unit that has moved may be seen again, so units that are already in `found` are skipped.
             if stage == NO_STAGE || search.found.iter().any(|place| place.unit == id) || !is_meant(row, stage) {
                 return;
             }
@@ -274,7 +275,7 @@ impl State {
                 let holds_up = |want: &&Want| Some(self.grants.resource_of(want.instance).into()) == resource;
                 if let Some(want) = state.wants().iter().find(holds_up) {
                     let (resource, amount) = (self.grants.resource_of(want.instance), want.amount);
-                    // The unit will join the end of the resource's line.
+                    // The unit will join the end of the resource's line, so all waiters there are ahead of it.
                     let ahead = self.grants.sight_of(want.instance, 0).waiters + ahead(before);
                     return (None, Some(Stands { resource, key: None, amount, ahead, for_batch: false }));
                 }

@@ -108,7 +108,7 @@ impl State {
     /// Grants units from the front of a stage's queue while there are seats.
     fn pump(&mut self, stage: u16, now: u64) {
         // A granted unit must get a worker soon. Tokens granted beyond the seats would lie idle while units of other
-        // stages lack them.
+        // stages lack them. So units are granted only while there are seats.
         if self.stages.at(stage).splits().is_some() {
             return self.await_room(stage, now);
         }
@@ -357,7 +357,7 @@ impl State {
             return self.acquire_in_order(row, stage, Woken::No, now);
         }
         self.try_unit(row, stage, Woken::At(instance), now);
-        // The unit no longer stands in this line.
+        // The unit no longer stands in this line, so it no longer keeps the line's key alive.
         self.grants.drop_user(instance, &mut self.timers, now);
     }
 

@@ -155,7 +155,8 @@ fn families(
         let Some(stage) = settlement.stage_runs.last().map(|run| run.stage) else { continue };
         let gathers = shared.lane(stage).gathers_families();
         let mut exceptions = settlement.exceptions.iter().peekable();
-        // Children are in the order of their parents.
+        // Children are in the order of their parents, so each search for a child's family begins at the last family
+        // found.
         let mut at = 0;
         for (place, row) in (0..).zip(&*rows) {
             let exception = exceptions.next_if(|(at, _)| *at == place).map(|(_, verdict)| *verdict);

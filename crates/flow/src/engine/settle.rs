@@ -175,6 +175,7 @@ impl State {
         self.ledger.depart(rows.len() as u64, parting);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
         // Units that were admitted together have the same latency; units that were split together have the same parent.
+        // Such units are counted together.
         let (mut admitted_ns, mut together) = (0, 0);
         let mut siblings = Siblings::default();
         for row in &mut rows {

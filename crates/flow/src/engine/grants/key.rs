@@ -143,7 +143,8 @@ impl Grants {
         }
         let resource = &mut self.resources[usize::from(instance.resource)];
         if instance.full_at_ns > now {
-            // If a key were forgotten while it owes tokens, it would be made again with a full burst.
+            // If a key were forgotten while it owes tokens, it would be made again with a full burst. So the key is
+            // only listed here, and is forgotten later.
             if !std::mem::replace(&mut instance.listed_idle, true) {
                 resource.idle_rates.push_back(id);
                 resource.idle_until_ns = resource.idle_until_ns.min(instance.full_at_ns);

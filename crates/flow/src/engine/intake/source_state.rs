@@ -157,7 +157,7 @@ impl SourceState {
         }
         self.last_pull_ns = now;
         self.open &= open;
-        // The worker tells the listener how the source ended.
+        // If the source has ended, the worker tells the listener how. So `close` need not tell it.
         self.told |= !open;
         ended
     }

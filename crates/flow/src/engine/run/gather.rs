@@ -155,7 +155,7 @@ where
 
     /// The unit's payload, or the group that it holds open.
     fn take_input(&self, row: &mut Row) -> Option<Box<dyn Any + Send>> {
-        // Comparing keys runs user code.
+        // Comparing keys runs user code, which may panic.
         match contain(|| self.take_group(row)).flatten() {
             Some(group) => self.input_of(*group),
             None => self.front.take_input(row),
@@ -197,7 +197,7 @@ where
         if group.number == *number {
             return Some(Box::new(group.close(None)));
         }
-        // The group belongs to another holder.
+        // The group belongs to another holder, so it stays open.
         shard.open.insert(key, group);
         None
     }
@@ -621,7 +621,7 @@ where
             return Ended::As(Verdict::LeftBehind);
         }
         let Closed { value, number, notes, told_bytes, .. } = *group;
-        // A group that became full with its first member never had a resting holder.
+        // A unit that does not hold the group open never rested: its group became full with the first member.
         if self.held(row).take().is_some() {
             run.settlement.groups.push(GroupNote::Ended { group: number, notes });
         } else {

@@ -39,7 +39,8 @@ impl<G, K, Out> Shards<G, K, Out> {
     }
 
     fn lock(&self, place: usize) -> MutexGuard<'_, Shard<G, K, Out>> {
-        // A panic in user code fails the unit, and leaves the shard as it was.
+        // A panic in user code fails the unit, and leaves the shard as it was. So a poisoned mutex is used like any
+        // other.
         self.0[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,7 +83,8 @@ impl<'a, G, K: Eq, Out> At<'a, G, K, Out> {
     pub(super) fn enter(&mut self, shards: &'a Shards<G, K, Out>, key: &Key<K>) -> &mut Entered<'a, G, K, Out> {
         let place = shards.place(key);
         if self.0.as_ref().is_some_and(|entered| entered.place != place) {
-            // A worker that locked two mutexes at once could cause a deadlock.
+            // A worker that locked two mutexes at once could cause a deadlock, so it first leaves the shard that it is
+            // in.
             self.leave();
         }
         self.0.get_or_insert_with(|| Entered { place, shard: shards.lock(place), last: None })

@@ -51,7 +51,7 @@ pub(crate) struct Waits<'a> {
 pub(crate) struct StageState {
     name: Arc<str>,
     number: u16,
-    // Fixed when the flow is built.
+    // The fields from here to `groups`, except `auto`, are fixed when the flow is built.
     blocking: bool,
     /// At least one need differs by unit.
     dynamic: bool,

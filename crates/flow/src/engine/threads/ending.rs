@@ -97,6 +97,7 @@ impl Shared {
         let is_pulling = state.intake.is_pulling();
         let all_idle = state.no_stage_runs() && !is_pulling;
         // The report counts the units that still wait to enter, but its peaks of units in flight do not include them.
+        // So the peaks are restored afterwards.
         let peaks = state.intake.budget().peaks();
         self.gate().admit_all(&mut state, self.now());
         state.admit_all_pulled(self.now());
@@ -112,11 +113,11 @@ impl Shared {
         }
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         if all_idle {
-            // Every thread is asleep or about to notice the end of the flow.
+            // Every thread will soon notice the end of the flow, so no join takes long.
             for thread in threads {
                 if thread.thread().id() != std::thread::current().id() {
                     // A worker contains all panics of user code. If the worker itself panicked, the panic hook has
-                    // reported it.
+                    // reported it, so the payload is only dropped.
                     if let Err(panic) = thread.join() {
                         drop_panic(panic);
                     }

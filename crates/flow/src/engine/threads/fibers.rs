@@ -49,7 +49,7 @@ impl FiberSeats {
         let noted = trouble.clone();
         let options = options
             .stack_bytes(stack_bytes)
-            // The flow itself bounds the number of fibers.
+            // The flow itself bounds the number of fibers, so the runtime need not.
             .max_fibers(usize::MAX)
             .stack_setting(
                 "set `stack = \"{KiB}KiB\"` in the stage of the flow file, or `StageBuilder::stack({bytes})` in code",

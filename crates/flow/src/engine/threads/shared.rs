@@ -244,7 +244,7 @@ impl Shared {
         let key = event.snapshot();
         drop(state);
         wake_before_blocking();
-        // In both cases the caller checks the state again.
+        // In both cases the caller checks the state again, so the result is ignored.
         let _ = event.wait_with(key, most.map(|most| Instant::now() + most), SpinPolicy::NONE);
         self.lock()
     }

@@ -24,7 +24,8 @@ pub(crate) fn sleep<'a>(shared: &'a Arc<Shared>, mut state: Locked<'a>, post: Po
     let mut alert = state.fall_asleep(post, now);
     let work = shared.work_for(post);
     let mut key = work.snapshot();
-    // Changes that this thread made before it found no work may concern other threads.
+    // Changes that this thread made before it found no work may concern other threads, so it wakes them before it
+    // sleeps.
     shared.unlock_and_wake(state);
     if alert {
         let until = shared.now() + ALERT_NS;

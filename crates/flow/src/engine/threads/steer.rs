@@ -28,7 +28,8 @@ impl Shared {
     pub(crate) fn snapshot(self: &Arc<Self>) -> Snapshot {
         let mut state = self.lock();
         let now = self.now();
-        // Units that wait at the gate for the next worker are shown in the queue that they will enter.
+        // Units at the gate wait only for the next worker. They are admitted here if there is room, so the snapshot
+        // shows them in their queue.
         self.gate().admit_from_gate(&mut state, now);
         state.follow_turns();
         state.grant_all(now);
@@ -106,7 +107,7 @@ impl Shared {
     fn with_line(&self, found: Found, most: usize) -> UnitState {
         let Found { mut unit, stands } = found;
         let Some(Stands { resource, key, amount, ahead, for_batch }) = stands else { return unit };
-        // If the line no longer exists, the unit has received what it waited for.
+        // If the line no longer exists, the unit has received what it waited for, so no line is shown.
         unit.waits_for = self.line(resource, key.as_deref(), most).map(|line| match (Box::new(line), for_batch) {
             (line, true) => WaitsFor::Permit { ahead, line },
             (line, false) => WaitsFor::Resource { amount, ahead, line },

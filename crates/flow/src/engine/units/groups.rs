@@ -119,7 +119,7 @@ impl Groups {
         let group = self.groups.entry(number).or_default();
         group.notes += 1;
         if group.written.is_some() {
-            // The group has ended; its weight already included these members then.
+            // The group has ended. Its weight already included these members then, so nothing is added.
             if group.written == Some(group.notes) {
                 self.groups.remove(&number);
             }
