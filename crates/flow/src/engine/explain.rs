@@ -43,7 +43,7 @@ pub(super) struct Stands {
 pub(super) struct UnitSearch {
     number: u64,
     at: WalkedTo,
-    /// The lowest and highest numbers seen.
+    /// The lowest and the highest unit number that the search has seen.
     pub(super) seen: Option<(u64, u64)>,
 }
 
@@ -223,8 +223,8 @@ impl State {
         self.stages.iter().map(StageState::in_hand).sum()
     }
 
-    /// The number of the next unit, and the number of units in hand that have no note. The second number includes the
-    /// children that runs in progress may bring out, because these already have numbers.
+    /// The number that the next unit will get, and the number of units in hand that have no note. The second number
+    /// includes the children that runs in progress may bring out, because these already have numbers.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();

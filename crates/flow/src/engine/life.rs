@@ -88,7 +88,7 @@ impl Life {
         lives
     }
 
-    /// Ends the flow's threads.
+    /// Marks the flow as joined, so that its threads end.
     pub(crate) fn finish(&mut self) {
         if self.phase != Phase::Abandoned {
             self.phase = Phase::Done;

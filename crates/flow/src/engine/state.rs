@@ -88,7 +88,7 @@ impl State {
         self.stages.open_stages()
     }
 
-    /// The number of the next unit.
+    /// The number that the next unit will get.
     pub(crate) fn next_id(&self) -> u64 {
         self.intake.budget().next_id()
     }

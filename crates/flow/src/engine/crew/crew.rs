@@ -18,7 +18,7 @@ pub(crate) struct Crew {
     shared: Threads,
     /// The threads of each blocking stage.
     of_stage: Vec<Threads>,
-    /// The turns of each shared worker.
+    /// For each shared worker, the slot for its turns.
     turns: Vec<Arc<TurnSlot>>,
     notes: BatchNotes,
     /// The number of shared workers that run a batch or pull the source.

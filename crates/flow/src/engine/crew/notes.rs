@@ -73,7 +73,7 @@ impl BatchNote {
         &self.held
     }
 
-    /// The number of units.
+    /// The number of units in the batch.
     pub(crate) fn len(&self) -> u64 {
         self.plain.iter().map(|range| range.units).sum::<u64>() + self.others.len() as u64
     }
@@ -94,7 +94,7 @@ impl BatchNote {
         plain.chain(self.others.iter().cloned())
     }
 
-    /// The unit with this number.
+    /// The unit with this number, if the batch has it.
     pub(crate) fn unit(&self, id: u64) -> Option<UnitNote> {
         let has = |range: &Range| (range.first..range.first + range.units).contains(&id);
         match self.plain.iter().any(has) || self.others.iter().any(|unit| unit.id == id) {

@@ -6,11 +6,12 @@
 //! stage. Where this is likely, the worker keeps the batch and goes on, so it takes the flow's mutex only once for the
 //! whole chain.
 //!
-//! The next stage must be *open*: its units need nothing, it does not block, and its ceiling admits all workers. The
-//! batch must not be larger than the stage's own batches. Its units must hold nothing, and must not weigh more than the
-//! bytes already charged to them. A chain lasts about [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) at most. Then the
-//! scheduler decides again, and respects floors and patience. So a chain passes over the units in queues for a limited
-//! time only.
+//! The next stage must be *open*: its units need nothing and have been timed, it neither blocks nor splits its units,
+//! its batches do not wait to fill, and its ceiling admits all workers. The batch must not be larger than the size that
+//! the flow sets for the stage's batches. If the flow sets no size, the batch may take about half of
+//! [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) in the stage. The batch's units must hold nothing, and must not weigh
+//! more than the bytes already charged to them. A chain lasts about `CHAIN_NS` at most. Then the scheduler decides
+//! again, and respects floors and patience. So a chain passes over the units in queues for a limited time only.
 //!
 //! # Several batches
 //! A worker may also take several short batches of a stage in one turn. The batches that it has not begun still count

@@ -13,7 +13,7 @@ pub(crate) struct Grants {
     pub(super) resources: Vec<ResourceState>,
     /// The resources themselves come first, each at its own index. The keys follow.
     pub(super) instances: Vec<Instance>,
-    /// Indices of forgotten keys.
+    /// Indices of forgotten keys, for new keys to use.
     pub(super) free: Vec<InstanceId>,
     /// Instances whose lines may now be served.
     pub(super) to_serve: Vec<InstanceId>,

@@ -68,7 +68,7 @@ impl Grants {
         }
     }
 
-    /// The key of an instance.
+    /// The key of an instance; `None` if the instance is the resource itself.
     pub(crate) fn key_of(&self, id: InstanceId) -> Option<&str> {
         self.instances[id as usize].key.as_deref()
     }

@@ -127,7 +127,7 @@ impl MemoryLine {
         }
     }
 
-    /// Takes all units.
+    /// Takes all units out of the line.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Row> {
         self.line.drain(..).map(|waiter| waiter.row)
     }

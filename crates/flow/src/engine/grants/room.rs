@@ -90,7 +90,7 @@ impl RoomLine {
         }
     }
 
-    /// Takes all units.
+    /// Takes all units out of the lines.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Row> {
         (self.units, self.starved) = (0, false);
         std::mem::take(&mut self.lines).into_iter().flat_map(|(_, line)| line.into_values().map(|waiter| waiter.row))

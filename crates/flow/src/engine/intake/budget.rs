@@ -13,7 +13,7 @@ pub(crate) struct Budget {
     reserved: (u64, u64),
     /// Payload bytes in flight. The sum is exact: 2^32 weights of at most `MAX_AMOUNT` fit.
     bytes: u128,
-    /// The number of the next unit.
+    /// The number that the next unit will get.
     next_id: u64,
     peaks: Peaks,
     /// The number of units so far that were larger than the whole budget.
@@ -240,7 +240,7 @@ impl Budget {
         self.bytes -= u128::from(bytes);
     }
 
-    /// The number of the next unit.
+    /// The number that the next unit will get.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id
     }

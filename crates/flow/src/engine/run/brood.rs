@@ -19,7 +19,7 @@ pub(crate) struct Newborn {
 
 /// Children that have gone on together in the turn of their parents.
 pub(crate) struct Branch {
-    /// The stage in which they began.
+    /// The stage in which these children began.
     pub(crate) first: u16,
     /// The units to settle.
     pub(crate) rows: VecDeque<Row>,

@@ -246,7 +246,7 @@ where
         Ok(true)
     }
 
-    /// Opens the unit.
+    /// Opens the unit: runs the stage's code, which returns the unit's children as an iterator.
     fn open(&self, row: &mut Row, clock: u64, run: &Run<'_>) -> Result<I::IntoIter, Failure> {
         let site = run.site;
         let config = site.stage(run.stage);

@@ -226,7 +226,7 @@ impl Queue {
         self.units - 1 - behind - place
     }
 
-    /// Takes all units.
+    /// Takes all units out of the queue.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Row> {
         self.units = 0;
         std::mem::take(&mut self.arrivals).into_iter().flat_map(|arrival| match arrival {

@@ -41,7 +41,7 @@ pub struct GroupRules {
     pub(crate) goes_on_torn: bool,
     /// A group is closed this long after its holder has come to rest.
     pub(crate) wait_ns: u64,
-    /// The maximum number of open groups.
+    /// The maximum number of open groups. If there are more, the oldest group is closed early.
     pub(crate) max_groups: u64,
     /// The number of stages that a group may reach from here. When a flow ends, groups of the stage with the largest
     /// `leads_to` are closed first.

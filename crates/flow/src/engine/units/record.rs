@@ -471,7 +471,7 @@ impl<'a> UnitRef<'a> {
         self.is_touched
     }
 
-    /// Whether the record may have changed since the last call.
+    /// Whether the record may have changed since the last call of this method.
     #[inline]
     pub(crate) fn take_touched(&mut self) -> bool {
         // The flag is written only if it is set, so for most units its cache line stays clean.

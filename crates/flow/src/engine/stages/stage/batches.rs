@@ -42,9 +42,9 @@ impl StageState {
         ((TURN_NS / batch_ns) as usize).clamp(1, TURN_BATCHES)
     }
 
-    /// The size of the largest batch that may come to this stage in a chain. It is 0 unless all workers may enter the
-    /// stage and its units need nothing. If the flow sets no batch size, only the time that the batch takes matters. So
-    /// a batch sized for the previous stage need not be split.
+    /// The size of the largest batch that may come to this stage in a chain. It is 0 if the stage is not open (see
+    /// `crew/turn_slot`). If the flow sets no batch size, only the time that the batch takes matters. So a batch sized
+    /// for the previous stage need not be split.
     pub(in crate::engine::stages) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
         let is_open = self.needs_nothing()
             && self.splits.is_none()
