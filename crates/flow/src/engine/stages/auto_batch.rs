@@ -11,10 +11,10 @@
 //! submit units has short batches. Stages that block have short batches, too, because the units of a batch block one
 //! after the other, while units of several batches can block at the same time.
 //!
-//! In both cases a batch is small enough that every worker gets some of the units in flight. This bound takes effect
-//! when few units may be in flight or there are many workers. The batches of one turn are together subject to the same
-//! bound. Their units stay in flight until the turn ends or is held up, so the units in turns must leave room for other
-//! units.
+//! Whether it is long or short, a batch is small enough that every worker gets some of the units in flight. This bound
+//! takes effect when few units may be in flight or there are many workers. The batches of one turn are together subject
+//! to the same bound. Their units stay in flight until the turn ends or is held up, so the units in turns must leave
+//! room for other units.
 //!
 //! The units of one batch run one after the other, so units that wait for one another need batches of one.
 
