@@ -251,8 +251,8 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
             if into.capacity() == before
                 && let there @ 1.. = core.consumers.available(&self.hand, frontier) as usize
             {
-                // With room for one more value, a vector that is not full afterwards was long enough, and no second
-                // check is needed.
+                // This reserves room for one value more than are available. If the vector is not full afterwards, it
+                // had room for all values, and no second check is needed.
                 into.reserve(most.min(there + 1));
             }
             let most = (into.capacity() - before).min(most) as u64;

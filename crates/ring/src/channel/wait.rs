@@ -1,4 +1,5 @@
-//! Claiming slots, and waiting for slots and values. The waits are not inlined, which keeps callers small.
+//! Claiming slots, and waiting for slots and values. Waiting for a slot is *useless* once all receivers are gone or the
+//! channel is closed. The waits are not inlined, which keeps callers small.
 
 use std::ops::Range;
 use std::time::Instant;

@@ -43,7 +43,8 @@ impl Plan {
         self.nodes.is_empty()
     }
 
-    /// The parties behind `follows`; the producers, if `follows` is empty.
+    /// Checks that a new consumer may follow the nodes in `follows`, and returns the parties that it then follows: the
+    /// producers, if `follows` is empty.
     pub(super) fn check<P: Followed + 'static>(
         &self,
         follows: &[Node],
@@ -84,7 +85,8 @@ impl Plan {
         before
     }
 
-    /// The planned node. For a forgotten node, all nodes added before it, because it may have followed any of these.
+    /// The entry of `node`. If the node has been forgotten, the entries of all nodes added before it, because it may
+    /// have followed any of these.
     fn planned(&self, node: Node) -> btree_map::Range<'_, usize, Planned> {
         let first = if self.nodes.contains_key(&node.index) { node.index } else { 0 };
         self.nodes.range(first..=node.index)

@@ -151,7 +151,7 @@ impl<T: Plain> Consumer<T> {
         self.segment.header().room.0.wake();
     }
 
-    /// The same, without the wake-up.
+    /// Frees the slots of all events before `end`, without waking the producer.
     pub(super) fn store(&mut self, end: u64) {
         // Release pairs with the producer's acquire: this consumer's reads of the slots happen before the producer's
         // next writes.

@@ -96,7 +96,8 @@ impl<T: Plain> Producer<T> {
         sent
     }
 
-    /// The same, without the wake-up.
+    /// Writes and publishes as many of the events as there is room for, without waking the consumer; returns their
+    /// number.
     pub(super) fn store(&mut self, events: &[T]) -> usize {
         let (first, free) = (self.position(), self.free());
         let sent = events.len().min(free as usize);

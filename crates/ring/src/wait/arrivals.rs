@@ -67,11 +67,11 @@ impl Arrivals {
     /// Wakes one waiter per event, or all waiters if they are not interchangeable. While an interchangeable waiter
     /// polls, none is woken: the poller finds an event, and [wakes others](Self::pass_on) for further events.
     ///
-    /// While this call runs, the first *distinct* waiter may register, which waits for other events. The single wake-up
-    /// could then go to the newcomer, although another waiter needs it; hence the second check. If the heavy fence of
-    /// the newcomer's registration comes before the light fence here, this call sees that the waiters are distinct, and
-    /// wakes all. If it comes later, the newcomer took its key after the first wake-up, which therefore went to another
-    /// waiter.
+    /// While this call runs, the first *distinct* waiter may register: a waiter that waits for other events. The single
+    /// wake-up could then go to the newcomer, although another waiter needs it; hence the second check. If the heavy
+    /// fence of the newcomer's registration comes before the light fence here, this call sees that the waiters are
+    /// distinct, and wakes all. If it comes later, the newcomer took its key after the first wake-up, which therefore
+    /// went to another waiter.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake(&self, events: usize) {
@@ -162,7 +162,7 @@ impl Arrivals {
         let wake_up_ns = u64::from(cost::of_wake_up());
         let mut starved_ns = wake_up_ns;
         if is_interchangeable {
-            // Relaxed: a waker that misses this poller wakes a waiter.
+            // Relaxed: a waker that misses this poller wakes another waiter, which is only a waste.
             self.pollers.fetch_add(1, Ordering::Relaxed);
         }
         let leaves = |leaves: bool| {

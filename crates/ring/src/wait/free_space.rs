@@ -18,8 +18,8 @@
 //! - A producer that leaves the ring, and a producer that was woken but whose deadline has passed.
 //!
 //! The process measures the times in these rules, so they depend neither on the size of the ring nor on its events.
-//! There are two exceptions: the millisecond of a turn, and the `try_` call, which may wake a producer although another
-//! one is at work.
+//! There are two exceptions. The millisecond of a turn is a constant. A `try_` call measures no time, so it may wake a
+//! producer although another one is at work.
 //!
 //! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding the ring
 //! empty, and the one producer that it woke may need only one of many free slots. So each sleep is bounded: by the time
@@ -300,7 +300,8 @@ impl FreeSpace {
         awake_ns.saturating_sub(asleep_ns)
     }
 
-    /// Learns from a sleep in the role [`Polls`](Role::Polls).
+    /// Learns from the sleep of a producer that polled first and found no room. Producers poll for a longer or shorter
+    /// time afterwards.
     fn gave_up(&self, slept_ns: u64) {
         if !self.spin.is_adaptive() {
             return;

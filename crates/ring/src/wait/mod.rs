@@ -6,15 +6,14 @@
 //! alone:
 //!
 //! 1. **Poll for as long as a sleep costs, then sleep.** The cost `S` of a sleep is the time into the kernel plus the
-//!    time of the wake-up. A waiter that knew the future would poll if its event came before `S`, and otherwise sleep
+//!    time of the wake-up. A waiter that knew the future would poll if its event came within `S`, and otherwise sleep
 //!    at once. A waiter that polls for `S` first pays at most twice as much. No rule without knowledge of the future
 //!    has a better worst case (Karlin, Manasse, McGeoch and Owicki, *Competitive randomized algorithms for nonuniform
 //!    problems*, 1994).
-//! 2. **Poll for less time while polling does not help.** Each sleep in which no event came before `S` halves the time
-//!    to poll; after five halvings the waiter sleeps at once. Each event that comes sooner doubles the time. This
-//!    raises the worst case from twice the best cost to 49/16 of it: after a long wait, the waiter needs two short ones
-//!    to notice that the pace has changed. In return, a ring that is idle for most of the time pays nothing for
-//!    polling.
+//! 2. **Poll for less time while polling does not help.** Each sleep that lasts longer than `S` halves the time to
+//!    poll; after five halvings the waiter sleeps at once. Each event that comes sooner doubles the time. This raises
+//!    the worst case from twice the best cost to 49/16 of it: after a long wait, the waiter needs two short ones to
+//!    notice that the pace has changed. In return, a ring that is idle for most of the time pays nothing for polling.
 //! 3. **Yield where a core is shared, spin where it is not.** A partner that is running needs no core; a partner that
 //!    is not running needs this one. So a waiter spins for as long as a yield takes, then yields, which costs at most
 //!    twice the better of the two. Two kinds of yield change what the waiter does next:

@@ -1,4 +1,4 @@
-//! An event count that costs notifiers next to nothing while there are no waiters.
+//! An event count that costs a notifying thread next to nothing while there are no waiters.
 //!
 //! Incrementing an event count is an atomic read-modify-write of a line that all notifying threads share: too expensive
 //! for each event of a ring with many producers. So waiters register in a word of their own, and a notifying thread
@@ -106,7 +106,7 @@ impl Notifier {
         self.register().wait(deadline, check)
     }
 
-    /// The same for a waiter that [stays registered](Self::stay_registered).
+    /// Like [`wait`](Self::wait), for a waiter that [stays registered](Self::stay_registered).
     pub(crate) fn wait_registered<R>(&self, deadline: Option<Instant>, check: impl FnMut() -> Option<R>) -> Option<R> {
         std::mem::ManuallyDrop::new(Registration { notifier: self }).wait(deadline, check)
     }

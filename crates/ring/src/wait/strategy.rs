@@ -17,9 +17,9 @@
 /// came. After some 30 times the cost of a sleep, the polling thread wakes the first of the line and joins the line
 /// itself. A consumer that runs out of events wakes the first of the line sooner.
 ///
-/// If consumers stop before that and leave room for some producers, these find the room on their own. Each sleeps for
-/// the time that it has waited so far, at least 1 ms and at most 50 ms, times the length of the line, but never for
-/// more than 200 ms. So a `send` into a full ring may return that much later than it could.
+/// If the consumers stop for good without waking a producer, and leave room for some, these producers find the room on
+/// their own. Each sleeps for the time that it has waited so far, at least 1 ms and at most 50 ms, times the length of
+/// the line, but never for more than 200 ms. So a `send` into a full ring may return that much later than it could.
 ///
 /// With [`Block`](Self::Block) no producer polls. There is no such delay with [`Yield`](Self::Yield) and
 /// [`Spin`](Self::Spin), where all producers poll, nor in tasks, which are woken as soon as there is room for them.

@@ -9,8 +9,7 @@
 //! | next page | 8 × max_objects, or none | their owners, if the slab keeps them |
 //! | next page, or multiple of 2 MiB with huge pages | object_bytes × max_objects | the objects |
 //!
-//! The rest of the file follows from five numbers and two flags of the header, so the header stores no offset that
-//! could be wrong.
+//! Five numbers and two flags of the header determine this layout, so the header stores no offset that could be wrong.
 
 use crate::mapped::error::Error;
 use crate::word::MAX_CACHES;

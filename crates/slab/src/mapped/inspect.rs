@@ -138,7 +138,7 @@ fn copy(file: &File, header: &Header, memory: &mut Memory) -> Result<(), Error> 
     for range in file::data(file, 0..header.geometry.objects()) {
         read_at(file, header, memory.bytes_mut(range.clone()), range.start)?;
     }
-    // A file that is whole still has its last byte.
+    // This returns an error if the file is shorter than its header says: then its last byte is missing.
     read_at(file, header, &mut [0], header.geometry.file_bytes() - 1)
 }
 

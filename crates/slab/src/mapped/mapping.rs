@@ -166,7 +166,8 @@ impl Mapping {
     pub(crate) fn used_words(&self) -> &[AtomicU64] {
         let used = match self.memory.is_copy() {
             true => self.capacity(),
-            // A cache takes fresh objects before it raises the number, at most a chain of them.
+            // A cache that takes fresh objects, at most a chain of them, raises the number afterwards. So one chain
+            // more may be in use than the number says.
             false => {
                 self.fresh().load(Ordering::Acquire).saturating_add(self.header.geometry.chain).min(self.capacity())
             }

@@ -137,8 +137,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Asks for huge pages: objects begin at a multiple of 2 MiB, in the file and in memory, and the kernel is advised.
-    /// The kernel grants them for memory without a file, and for `/dev/shm` and memfd where
+    /// Asks for huge pages: objects begin at a multiple of 2 MiB, in the file and in memory, and the kernel is advised
+    /// to use huge pages for them. The kernel grants them for memory without a file, and for `/dev/shm` and memfd where
     /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` allows it. This option affects speed only.
     #[must_use]
     pub fn huge_pages(mut self) -> Self {

@@ -7,8 +7,8 @@
 //! one PID namespace and one time namespace. The next process takes over the lock of a dead holder. It cannot watch a
 //! holder of another namespace, so it waits for such a holder even if the holder is dead.
 //!
-//! A mark says that the list is half rebuilt. If the process that set it dies, the next holder rebuilds the list. The
-//! lock is never free in between, so no process has a cache until then.
+//! A mark says that the list is half rebuilt. If the process that set it dies, the next holder rebuilds the list. From
+//! the one process to the next the lock is never free, so no process has a cache until the list is rebuilt.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;

@@ -16,7 +16,7 @@ const NAP: Duration = Duration::from_micros(200);
 pub(crate) struct Wait {
     patience: Duration,
     began: Instant,
-    /// The moment since which the other process has been stopped.
+    /// The moment at which the other process was first found stopped; `None` while it runs.
     stopped: Option<Instant>,
 }
 

@@ -24,10 +24,11 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 /// it cleared the flag, so its wait ends.
 ///
 /// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
-/// the event count or is about to, so a waiter wakes up. That waiter either acquires the lock while it spins, and
-/// clears the flag before its own release; or it clears the flag, passes its heavy fence, and checks the lock. The
-/// releasing thread found the flag still set, so the waiter's heavy fence comes after the releasing thread's light
-/// fence. The waiter then finds the lock free, or taken by a thread that releases it later.
+/// the event count or is about to, so a waiter wakes up. There are two cases. The waiter may acquire the lock while it
+/// spins. Then it clears the flag before its own release, and that release calls a sleeper if there still is one.
+/// Otherwise it clears the flag, passes its heavy fence, and checks the lock. The releasing thread found the flag still
+/// set, so the waiter's heavy fence comes after the releasing thread's light fence. The check then finds the lock free,
+/// or taken by a thread that releases it later.
 #[derive(Debug)]
 pub struct Adaptive {
     taken: AtomicBool,

@@ -30,10 +30,10 @@
 //! in a real-time set-up. With more threads than cores, the waiters burn their time slices until the holder runs again.
 //! All spin locks here yield every now and then, which only mitigates the worst case.
 //!
-//! # Why they exclude, even on weakly ordered machines
+//! # Why one thread at a time holds a lock, even on weakly ordered machines
 //! An acquisition is a read-modify-write of one word: of all threads that find the word free, only one takes it,
 //! because the modifications of one word are totally ordered. This is true of test-and-test-and-set as well: the test
-//! is advice, and a thread that it misleads fails in the set.
+//! is advice, and a thread that it misleads fails to set the word.
 //!
 //! Why the section's accesses stay *inside* is a separate question. A weakly ordered machine (ARM, POWER) could perform
 //! the section's loads before it takes the word, while another thread is still inside, or perform its last stores after

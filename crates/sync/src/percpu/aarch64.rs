@@ -32,7 +32,7 @@
 //! makes the thread continue at 99, provided that the signature comes right before 99.
 //!
 //! The word that closes a list to sections is loaded with acquire, which pairs with the release store that opens the
-//! list again: a section that runs sees the work done on the slot meanwhile.
+//! list again: a section that finds the list open sees the work done on the slot while the list was closed.
 
 use std::arch::asm;
 use std::ptr::NonNull;

@@ -62,8 +62,8 @@ impl<T> Bag<T> {
         Bag { lists: Words::new(2), rest: Mutex::new(Vec::new()), by_sections: restart(Sections::All).is_ok() }
     }
 
-    /// Puts a value in. Allocates; otherwise wait-free, except for the mutex in the cases named above. Release: the
-    /// thread that takes the value sees everything written before.
+    /// Puts a value in. Allocates. Otherwise wait-free, unless the operation uses the shared list and its mutex;
+    /// [`Bag`] names the cases. Release: the thread that takes the value sees everything written before.
     pub fn put(&self, value: T) {
         let node = Box::into_raw(Box::new(Node { next: 0, value }));
         // SAFETY: each processor has two words, all sections here use the same slot numbering, and this thread owns the

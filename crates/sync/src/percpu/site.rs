@@ -30,7 +30,7 @@ impl Site {
             let slots = word.slots();
             self.first.store(slots.first.as_ptr(), Relaxed);
             self.count.store(slots.count, Relaxed);
-            // Release pairs with the acquire in `add`: a thread that sees the offset sees the other two.
+            // Release pairs with the acquire in `add`: a thread that sees the offset sees the other two fields.
             self.offset.store(offset, Release);
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! If the environment asks for symmetric fences, both are plain full fences, like the real ones in that case.
 //!
-//! The fences are made of accesses rather than of loom's fences for a second reason: loom may switch threads between
+//! There is a second reason to make these fences of accesses, and not of loom's fences: loom may switch threads between
 //! two accesses, but never between an access and the fence that follows it.
 
 use std::cell::{Cell, RefCell};

@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// If the tail stayed there, a third thread could find the node just before it is freed.
+    /// If the tail stayed on a retired node, a third thread could find that node just before it is freed.
     #[test]
     fn the_tail_never_stays_on_a_retired_node() {
         let mut model = loom::model::Builder::new();

@@ -37,14 +37,14 @@ struct Node {
     taken: AtomicBool,
 }
 
-/// Totals of the workers' operations.
+/// The results of all workers' operations.
 #[derive(Default)]
 struct Done {
     added: AtomicU64,
     swapped: AtomicU64,
-    /// The number that a worker drew last.
+    /// The last number drawn by a worker. The numbers ascend, and each is drawn once.
     largest: AtomicU64,
-    /// The largest number that raised a word.
+    /// The largest drawn number to which a word was raised.
     raised: AtomicU64,
     aborted: AtomicU64,
     finished: AtomicU64,

@@ -50,7 +50,7 @@ pub(super) struct Participant(AtomicU64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     Nothing,
-    /// The thread has ended and this was its last guard.
+    /// The entry must be released: the thread has ended, and this was its last guard.
     TheThread,
 }
 
@@ -99,7 +99,7 @@ impl Participant {
     /// Drops one guard.
     #[inline(always)]
     pub(super) fn leave(&self) -> Left {
-        // True without flags at a depth of one (a depth of zero does not occur here).
+        // True if the depth is one and no flag is set; a depth of zero does not occur here.
         if self.own() & (LOW - 1) == 0 {
             self.0.store(0, Ordering::Release);
             Left::Nothing
@@ -125,8 +125,8 @@ impl Participant {
         }
     }
 
-    /// Marks the thread as ended. Returns whether it has no guards any more; otherwise its last guard will report the
-    /// end.
+    /// Marks the thread as ended. Returns [`TheThread`](Left::TheThread) if the thread has no guards any more;
+    /// otherwise [`leave`](Self::leave) returns it for the last guard.
     pub(super) fn abandon(&self) -> Left {
         let state = self.own();
         if state & DEPTH == 0 {

@@ -76,7 +76,7 @@ pub struct Stats {
 pub(super) struct Shared {
     pub(super) hazards: Registry<Slot>,
     pub(super) garbage: Registry<Garbage>,
-    /// Whether an idle entry may have garbage. A flush checks in any case.
+    /// Whether an idle entry may have garbage. A flush checks all idle entries, whatever this says.
     left: AtomicBool,
     pub(super) settings: Settings,
 }
