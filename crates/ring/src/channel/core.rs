@@ -76,7 +76,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         if P::MANY { until } else { Slots::<MaybeUninit<T>>::portion(from, until, most) }
     }
 
-    /// Prefetches the lines that a sender writes after the portions of `claim`. All positions before `until` are free.
+    /// Prefetches, for a sender that has claimed `claim`, the lines that it or another sender will write two portions
+    /// later. All positions before `until` are free.
     #[inline(always)]
     pub(super) fn fetch_ahead(&self, claim: Range<u64>, until: u64) {
         if P::MANY {

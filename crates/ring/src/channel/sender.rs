@@ -171,7 +171,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
     }
 
     /// Claims a slot, waiting for room. The returned permit fills the slot later. Until the permit is used or dropped,
-    /// receivers get no value that was claimed after it.
+    /// receivers get no value from any slot that was claimed later.
     ///
     /// # Errors
     /// If all receivers are gone or the channel is closed.

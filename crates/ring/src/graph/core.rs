@@ -54,8 +54,8 @@ impl<E, P: SequencerParts> Core<E, P> {
         if P::MANY { until } else { Slots::<E>::portion(from, until, most) }
     }
 
-    /// Prefetches the lines that a producer writes after the portions of `claim`. All positions before `until` are
-    /// free.
+    /// Prefetches, for a producer that has claimed `claim`, the lines that it or another producer will write two
+    /// portions later. All positions before `until` are free.
     #[inline(always)]
     pub(super) fn fetch_ahead(&self, claim: Range<u64>, until: u64) {
         if P::MANY {

@@ -19,7 +19,7 @@ use super::participant::{EPOCH, Participant};
 /// thread when it has no guards.
 pub struct Local {
     shared: Arc<Shared>,
-    /// An entry of `shared`, which outlives it.
+    /// This local's entry in `shared`, which lives as long as `shared`.
     member: *const Entry<Member>,
     /// Confines the local to one thread at a time, because its garbage is not synchronized.
     not_sync: PhantomData<Cell<()>>,
@@ -228,7 +228,7 @@ impl Member {
 }
 
 /// Frees the objects whose grace period is over, leaves the others to the remaining members, and releases the entry.
-/// The owner makes no further call.
+/// The owner must not use the entry afterwards.
 pub(super) fn resign(member: &Entry<Member>, shared: &Shared) {
     let _resigned = Resigned { member, shared };
     member.free(usize::MAX);

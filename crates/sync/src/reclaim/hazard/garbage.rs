@@ -237,7 +237,7 @@ impl Drop for Tended<'_> {
     }
 }
 
-/// Releases the entry, and leaves a note if it has garbage. The owner makes no further call.
+/// Releases the entry, and leaves a note if it has garbage. The owner must not use the entry afterwards.
 pub(super) fn give_back(entry: &Entry<Garbage>, shared: &Shared) {
     let has_garbage = entry.count() > 0;
     Registry::release(entry);
