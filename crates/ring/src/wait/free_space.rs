@@ -192,7 +192,7 @@ impl FreeSpace {
         }
     }
 
-    /// Called when a producer has left. Wakes the first of the line, which may sleep only because the other producer
+    /// Called when a producer has left. Wakes the first of the line, which may sleep only because the departed producer
     /// polled.
     pub(crate) fn producer_left(&self) {
         self.line.wake_first();

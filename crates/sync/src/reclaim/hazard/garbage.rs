@@ -164,7 +164,7 @@ impl Garbage {
             }
             self.sift(lists, shared, objects);
         }
-        // The next batch is likely to get as many objects; the setting may be far larger.
+        // The next batch is likely to get as many objects; the setting `batch` may be far larger.
         let next = Vec::with_capacity(lists.filling.len());
         let objects = core::mem::replace(&mut lists.filling, next);
         let ticket = ticket(shared.settings.fence);
