@@ -12,7 +12,7 @@ use millstream_fence::barrierd::View;
 use crate::event::Event;
 use crate::statement::new_moment;
 
-/// The thread that makes barriers.
+/// A thread that makes barriers. Its descriptor is readable when a barrier has ended.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     ask: SyncSender<()>,
@@ -29,11 +29,13 @@ impl Barrier {
         let (busy, done) = (Arc::new(AtomicBool::new(false)), Arc::new(Event::new()?));
         let (view, is_busy, is_done) = (Arc::clone(view), Arc::clone(&busy), Arc::clone(&done));
         let serve = move || {
-            // Signals that the thread has started: the system calls of a thread's start are forbidden later.
+            // Signals that the thread has started. `start` waits for this, because the system calls with which a thread starts
+            // will be forbidden.
             let _ = ready.send(());
             while asked.recv().is_ok() {
                 pass_all(&view, membarrier);
-                // Relaxed: if the caller sees this late, it makes its next request one check later.
+                // Relaxed: if the daemon's loop sees this store late, `ask` does nothing once more, and the next check of the
+                // loop makes the request.
                 is_busy.store(false, Ordering::Relaxed);
                 is_done.ring();
             }
@@ -51,7 +53,8 @@ impl Barrier {
         }
     }
 
-    /// Clears the event once the descriptor is readable.
+    /// Clears the event that a barrier has ended. The caller calls this when the descriptor has become readable; it is then not
+    /// readable until the next barrier has ended.
     pub(crate) fn clear(&self) {
         self.done.clear();
     }
@@ -64,7 +67,8 @@ impl AsFd for Barrier {
     }
 }
 
-/// Makes all processors pass a barrier, and states that they passed it after a moment that was drawn before.
+/// Reads the virtual time and the clock, makes all processors pass a barrier, and states on the page that they have passed one
+/// after these times.
 fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
     let moment = new_moment(view);
     // If the kernel refuses the barrier, nothing is stated, and the other fallback has to help.

@@ -1,4 +1,4 @@
-//! The budget: the processor time that the daemon may use, which is a share of one processor, and each user's part of this time.
+//! The budget limits the processor time of the daemon to a share of one processor, and divides this time among the users.
 //!
 //! Every user with a connection has an account. As time passes, the daemon earns its share of that time as processor time, which
 //! is divided equally among the accounts that are not full. In each iteration of its loop, the daemon uses processor time. This
@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The maximum savings of a user, for bursts: some hundred barriers.
+/// The maximum credit of a user's account. It pays for a burst of some hundred barriers.
 const MAX_SAVED_NS: f64 = 5e6;
-/// The maximum savings of the newcomers' account: enough to accept the maximum number of connections without delay.
+/// The maximum credit of the newcomers' account: enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
 /// A connection that was not served lately is still served if its user's debt is at most this. If one connection sends requests
 /// without end, the user's other connections are thus served as well.
@@ -39,7 +39,7 @@ impl Payer {
 struct Account {
     /// Negative for a debt.
     credit_ns: f64,
-    /// The work since the last charge.
+    /// The work that [`note`](Budget::note) has recorded since the last charge.
     work: u32,
     /// Whether the user has left. The account then exists only until its debt is paid.
     is_closed: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Returns a budget that starts at these values of the two clocks.
+    /// Returns a budget. `now_ns` and `used_ns` are the current time and the processor time that this process has used so far.
     pub(crate) fn new(share: f64, now_ns: u64, used_ns: u64) -> Budget {
         let newcomers = Account { credit_ns: MAX_NEWCOMERS_NS, ..Account::default() };
         Budget {
@@ -167,7 +167,8 @@ mod tests {
 
     const SHARE: f64 = 0.008;
 
-    /// A daemon in simulated time. Each request of a user costs a given processor time.
+    /// A daemon in simulated time. `now` and `used` are the two clocks, in nanoseconds; each request of a user adds its cost to
+    /// both.
     struct Simulation {
         budget: Budget,
         now: u64,

@@ -97,7 +97,7 @@ impl Clients {
         Left::TheUser
     }
 
-    /// Marks a connection as resting. Returns the connection, or `None` if it rests already.
+    /// Marks a connection as resting. Returns the connection, or `None` if it was resting already or does not exist.
     pub(crate) fn rest(&mut self, place: usize) -> Option<&Connection> {
         let connection = self.places.get_mut(place)?.as_mut()?;
         if std::mem::replace(&mut connection.rests, true) {
@@ -107,13 +107,14 @@ impl Clients {
         Some(connection)
     }
 
-    /// Records that this connection was served last of all connections of its user.
+    /// Records that, of all connections of this user, this one was served last.
     pub(crate) fn note_heard(&mut self, user: u32, place: usize) {
         self.users.entry(user).or_default().next = place + 1;
     }
 
-    /// Ends the resting of all connections of a user, and calls `each` for every connection that rested. The connection that was
-    /// served last comes last.
+    /// Marks all connections of a user as no longer resting, and calls `each` for every connection that was resting. The calls
+    /// are in the order of the connections' numbers, beginning after the connection that was served last, so each connection gets
+    /// its turn.
     pub(crate) fn end_rest(&mut self, number: u32, mut each: impl FnMut(usize, &Connection)) {
         let Some(user) = self.users.get_mut(&number) else { return };
         user.resting = 0;

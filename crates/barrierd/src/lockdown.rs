@@ -115,7 +115,8 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// Installs the filter: from now on, any other system call of any thread ends the process.
+/// Installs a filter that allows the calls in [`ALLOWED`]. From then on, if any thread makes another system call, the kernel ends
+/// the process.
 pub(crate) fn filter_calls() -> Result<(), LockdownError> {
     let mut filter = filter(ALLOWED);
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };

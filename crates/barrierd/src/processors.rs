@@ -25,7 +25,7 @@ impl Online {
         Ok(Online { file: File::open(format!("{FOLDER}/online"))? })
     }
 
-    /// Returns a list that is read from a file of a test.
+    /// Returns a list that reads this file instead of the kernel's. For tests.
     #[cfg(test)]
     pub(crate) fn of(file: File) -> Online {
         Online { file }

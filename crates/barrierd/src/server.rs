@@ -124,13 +124,14 @@ impl Server {
         let unmute = muted.map(|payer| budget.rest(payer)).min();
         let look = state.waiting.oldest().map(|oldest| {
             let look = if state.helping { stat::PERIOD } else { self.patience().saturating_sub(oldest.elapsed()) };
-            // The waiting users pay for the check, so it is made only when one of them is out of debt.
+            // The waiting users pay for the check, so the daemon waits until at least one of them is out of debt.
             look.max(state.waiting.users().map(|user| budget.rest(Payer::User(user))).min().unwrap_or_default())
         });
         unmute.into_iter().chain(look).min()
     }
 
-    /// Ends the muting of the payers that are out of debt, so that they are served again.
+    /// Unmutes the connections of users that are out of debt, and the listening socket if the newcomers' account is. They are
+    /// then served again.
     fn unmute_solvent(&self, state: &mut State) {
         if state.is_shut && state.budget.is_solvent(Payer::Newcomers) {
             state.is_shut = self.poll.unmute(self.listener.as_fd(), LISTENER).is_err();
@@ -156,7 +157,7 @@ impl Server {
                 continue;
             }
             let Some(connection) = state.clients.rest(place) else { continue };
-            // This work is charged in the next iteration.
+            // Muting is work of the user as well. It is charged in the next iteration.
             state.budget.note(Payer::User(connection.user), 1);
             self.view.page_client(place).rests.store(1, Ordering::Relaxed);
             let _ = self.poll.mute(connection.socket.as_fd(), place as u64);
@@ -192,7 +193,7 @@ impl Server {
                 state.budget.open(Payer::User(user));
                 state.clients.add(place, socket, user);
             }
-            // If the newcomer's socket has no room for the refusal, the newcomer gets none.
+            // If the socket has no room for the refusal, it is not sent, and the client only sees that the connection is closed.
             Err(reason) => _ = send_refusal(socket.as_fd(), self.gift.hello, &reason),
         }
         true
@@ -248,8 +249,8 @@ impl Server {
         }
     }
 
-    /// Checks the processors until no further one has passed, and wakes the clients whose requests are fulfilled. For the other
-    /// requests, the bell is armed.
+    /// Checks which processors have passed, and wakes the clients whose requests are fulfilled. For the other requests, arms the
+    /// bell. Repeats the check if requests were fulfilled while the bell was being armed.
     fn look(&mut self, state: &mut State) {
         if state.waiting.oldest().is_none() {
             self.arm(Bell::Off);
@@ -288,7 +289,8 @@ impl Server {
         self.bpf.iter().for_each(|bpf| bpf.control.set_bell(bell));
     }
 
-    /// If clients have waited for too long, and one of the waiting users can pay for it, uses the fallbacks.
+    /// Uses the fallbacks if the oldest request is older than the [patience](Self::patience) and at least one waiting user is out
+    /// of debt, because the waiting users pay for the fallbacks.
     fn help(&mut self, state: &mut State) {
         let late = state.waiting.oldest().is_some_and(|since| since.elapsed() >= self.patience());
         if late && !state.helping {

@@ -17,7 +17,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<OwnedFd> {
             socket => OwnedFd::from_raw_fd(socket),
         }
     };
-    // SAFETY: all fields are integers, of which zero is a value.
+    // SAFETY: all fields are integers or arrays of integers, for which zero is a valid value.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as _;
     let name = path.as_os_str().as_bytes();

@@ -19,7 +19,7 @@ use crate::statement::{Moment, new_moment, state};
 /// The time between two readings. The counts grow every 10 ms.
 pub(crate) const PERIOD: Duration = Duration::from_millis(5);
 
-/// The counts of a processor, and a moment drawn before they were read.
+/// The counts of a processor, and a moment before they were read.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     moment: Moment,
@@ -27,7 +27,7 @@ struct Look {
     busy: u64,
 }
 
-/// The file, and the last reading for each processor.
+/// The open file, and the latest reading of each processor's counts.
 #[derive(Debug)]
 pub(crate) struct Stat {
     file: File,
@@ -47,8 +47,8 @@ impl Stat {
         Ok(Stat { file: File::open("/proc/stat")?, tickless, looks: vec![None; cpus], text: vec![0; (cpus + 1) * 128] })
     }
 
-    /// Discards the earlier readings. Otherwise, when a client begins to wait, the first new reading would be compared with an
-    /// old one.
+    /// Discards the earlier readings. Called when the fallback begins to help: otherwise its first reading would be compared with
+    /// an old one, and could only show that a processor has passed since then, which may be before the client's request.
     pub(crate) fn forget(&mut self) {
         self.looks.fill(None);
     }

@@ -36,19 +36,19 @@ pub(crate) fn new_moment(view: &View) -> Moment {
     Moment { time, virtual_time }
 }
 
-/// States that a processor passed a full barrier after a moment. Only one thread calls this. If a later moment was stated
-/// already, nothing changes.
+/// States on the page that a processor passed a full barrier after this moment. If a later moment was stated for the processor
+/// already, nothing changes. Only one thread may call this function.
 pub(crate) fn state(view: &View, cpu: usize, moment: Moment) {
     let entry = view.page_cpu(cpu);
     if moment.virtual_time > entry.virtual_time.load(Ordering::Relaxed) {
-        // Release: accesses that were made on the processor before are visible to a client that reads the time.
+        // Release: a client that reads this time sees everything that the processor did before the barrier.
         entry.time.store(moment.time, Ordering::Release);
         entry.virtual_time.store(moment.virtual_time, Ordering::Release);
     }
 }
 
-/// States the passing of all wanted processors for which the daemon need not wait: its own processor, idle ones, and offline
-/// ones.
+/// For each wanted processor that is idle, is offline or runs the daemon, states that it has passed, because the daemon need not
+/// wait for it.
 ///
 /// *Idle.* When a processor leaves idleness, the program first clears the mark `idle`, then passes its full barriers; all other
 /// code runs after them. The daemon reads the mark after its own full fence. If the mark is still set, all code that will run on

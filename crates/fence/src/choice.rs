@@ -9,8 +9,9 @@ use crate::{barrierd, global, membarrier, mprotect, symmetric};
 /// The environment variable that selects a back-end for every kind of fence, if it works.
 pub(crate) const VARIABLE: &str = "MILLSTREAM_FENCE";
 
-/// The back-ends for [`Fence::FAST`](crate::Fence::FAST), best first. The last one works everywhere. None of them takes
-/// milliseconds, because full fences on the hot side are better than such a wait of every caller.
+/// The back-ends for [`Fence::FAST`](crate::Fence::FAST), best first. The last one works everywhere. No back-end that takes
+/// milliseconds is in this list: if only such a back-end works, full fences on the hot side are better than making every caller
+/// of a fast fence wait that long.
 static FAST: [&Backend; 3] = [&membarrier::BACKEND, &mprotect::BACKEND, &symmetric::BACKEND];
 /// The back-ends for [`Fence::CHEAP`](crate::Fence::CHEAP), tried before the fast one.
 static CHEAP: [&Backend; 1] = [&barrierd::backend::BACKEND];
@@ -94,7 +95,7 @@ fn rather(order: &[&'static Backend], choice: &'static OnceLock<Choice>) -> &'st
         return fast;
     }
     // The fast back-end is in force, and is not tried again. Even if the kernel refuses it by now, `symmetric` could not replace
-    // it: its full fence does not pair with light fences that are free.
+    // it: a full fence on the cold side does not pair with light fences that are only compiler fences.
     choice.get_or_init(|| Choice::make(order, None, fast.backend))
 }
 

@@ -16,7 +16,8 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 /// Returns the reason for the refusal if the kernel refuses the stand-ins as well. No fence was passed then.
 pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
     if !backend.asymmetric {
-        // This fence gets no number: light fences are full fences, so no caller waits for one; see `Ticket::is_done`.
+        // This fence gets no number: light fences are full fences, so no caller waits for a fence with a number; see
+        // `Ticket::is_done`.
         return (backend.heavy)();
     }
     // AcqRel, followed by a full fence in the kernel. The comment in `next` explains the other side.

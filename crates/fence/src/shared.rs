@@ -90,8 +90,8 @@ pub fn heavy() -> Result<(), Unavailable> {
     call(libc::MEMBARRIER_CMD_GLOBAL_EXPEDITED).map(drop).map_err(refused)
 }
 
-/// Returns an error if the kernel lacks the command or the environment has disabled it. This is determined once. Each call finds
-/// out on its own whether a sandbox allows the command.
+/// Returns an error if the kernel lacks the command or the environment has disabled it. This is determined once. Whether a
+/// sandbox allows the command is not checked here: each [`register`] and each [`heavy`] finds out when it issues the command.
 fn available() -> Result<(), Unavailable> {
     static AVAILABLE: OnceLock<Result<(), Unavailable>> = OnceLock::new();
     let probe = || {

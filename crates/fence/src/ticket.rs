@@ -32,7 +32,8 @@ const REFUSED: Duration = Duration::from_millis(1);
 pub struct Ticket {
     fence: Fence,
     number: u64,
-    /// The moment of the drawing in `barrierd`'s virtual time, if its page serves the ticket.
+    /// The moment, in the virtual time of `barrierd`, at which the ticket was drawn; `None` if the page of `barrierd` does not
+    /// serve the ticket.
     mark: Option<Mark>,
 }
 
@@ -62,8 +63,8 @@ impl Ticket {
             Some(mark) => mark.is_done(),
             None if self.fence.choice().backend.tickets == Tickets::AtOnce => self.fence.try_heavy().is_ok(),
             None if !server::is_alive() => {
-                // There is no serving thread: this is a child of fork, or no thread can be started. A fast fence serves the
-                // ticket as well.
+                // There is no serving thread: this is a child of fork, or no thread can be started. A fast fence is passed
+                // instead.
                 grace::issue(choice::fast().backend).is_ok()
             }
             None => false,

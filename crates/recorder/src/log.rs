@@ -46,7 +46,7 @@ pub struct Log {
     open: bool,
     /// The stamp of the last return; 0 before the first.
     last: u64,
-    /// The number of calls from now on that read stamps of their own.
+    /// The number of further calls that will each read a stamp of its own.
     watched: u32,
     /// An operation follows closely if at most this time passes from the last return to its own return.
     near: u64,

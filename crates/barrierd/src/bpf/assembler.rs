@@ -122,8 +122,8 @@ impl Assembler {
         self.push(0x7a, base, 0, small(offset), value);
     }
 
-    /// Exchanges `register` with `base[offset]`, 64 bits. This is a full barrier: on every architecture, the kernel makes a
-    /// read-modify-write instruction that returns a value a full barrier.
+    /// Exchanges `register` with `base[offset]`, 64 bits. This is a full barrier, because the instruction returns the previous
+    /// value: on every architecture, the kernel compiles such a read-modify-write instruction to a full barrier.
     pub(super) fn exchange(&mut self, base: Register, offset: usize, register: Register) {
         self.push(0xdb, base, register as u8, small(offset), 0xe1);
     }

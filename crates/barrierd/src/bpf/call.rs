@@ -60,7 +60,7 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
 }
 
 /// # Safety
-/// As for [`bpf`], and the command must return a new descriptor.
+/// The requirements of [`bpf`], and the command must return a new descriptor.
 unsafe fn open<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
     // SAFETY: the caller makes the promise of `bpf`, and the new descriptor has no other owner.
     unsafe { bpf(command, attributes).map(|descriptor| OwnedFd::from_raw_fd(descriptor)) }
@@ -75,11 +75,11 @@ struct MapAttributes {
     flags: u32,
 }
 
-/// Creates an array with one entry of `bytes` bytes, which can be mapped.
+/// Creates an array map with one entry of `bytes` bytes. Processes can map the array into their memory.
 pub(super) fn array(bytes: usize) -> Result<OwnedFd, BpfError> {
     let mut attributes =
         MapAttributes { kind: MAP_ARRAY, key_bytes: 4, value_bytes: bytes as u32, entries: 1, flags: MAPPABLE };
-    // SAFETY: the attributes are those of MAP_CREATE, contain no pointer, and the command returns a new descriptor.
+    // SAFETY: the attributes are those of MAP_CREATE, and contain no pointer. The command returns a new descriptor.
     unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("an array that can be mapped (Linux 5.5)"))
 }
 
@@ -87,7 +87,7 @@ pub(super) fn array(bytes: usize) -> Result<OwnedFd, BpfError> {
 pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
     let mut attributes =
         MapAttributes { kind: MAP_RINGBUF, key_bytes: 0, value_bytes: 0, entries: bytes as u32, flags: 0 };
-    // SAFETY: the attributes are those of MAP_CREATE, contain no pointer, and the command returns a new descriptor.
+    // SAFETY: the attributes are those of MAP_CREATE, and contain no pointer. The command returns a new descriptor.
     unsafe { open(MAP_CREATE, &mut attributes) }.map_err(failed("a ring buffer (Linux 5.8)"))
 }
 

@@ -43,13 +43,13 @@ pub(crate) struct Bpf {
     pub(crate) control: Control,
     /// The bell, which rings when the processors that the daemon waits for have passed.
     pub(crate) ring: Ring,
-    /// The program's tracepoints, as text for a person.
+    /// The names of the tracepoints to which the program is attached, as text for a person.
     pub(crate) about: String,
 }
 
 impl Bpf {
-    /// Loads the program and attaches it to these tracepoints. If none are given, attaches it to those that are found best in a
-    /// trial.
+    /// Loads the program and attaches it to these tracepoints. If `tracepoints` is empty, a trial chooses those that fire often
+    /// enough.
     pub(crate) fn start(cpus: usize, tracepoints: &[String]) -> Result<Bpf, BpfError> {
         let times = call::array(times_bytes(cpus))?;
         call::freeze(times.as_fd())?;

@@ -16,8 +16,8 @@ use crate::processors;
 
 /// The duration of the trial.
 const TRIAL: Duration = Duration::from_millis(120);
-/// The minimum rate of events per second on the processor with the fewest events: half of the slowest tick with which Linux can
-/// be built.
+/// The rate of events per second that every busy processor must reach: half of 100 Hz, the slowest tick with which Linux can be
+/// built.
 const OFTEN_HZ: f64 = 50.0;
 
 /// Returns the tracepoints to use, and their rates as text for a person.
@@ -40,7 +40,7 @@ pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), B
 
     let busy = processors::allowed(cpus);
     let on = |place: usize, cpu: usize| counts.get(place * cpus + cpu).load(Ordering::Relaxed);
-    // For a range of candidates: the rate of their events on the processor with the fewest events.
+    // Returns the rate of all events of the candidates `from..to` together, on the processor that has the fewest of them.
     let fewest = |from: usize, to: usize| {
         let sums = busy.iter().map(|cpu| (from..to).map(|place| on(place, *cpu)).sum::<u64>());
         sums.min().unwrap_or(0) as f64 / seconds
@@ -80,8 +80,8 @@ fn keep_busy() -> f64 {
         drop(started);
         let threads: Vec<i32> = numbers.iter().collect();
         thread::sleep(TRIAL);
-        // Raise the threads' priority again: if other threads are busy, they would otherwise take seconds to see that the trial
-        // is over.
+        // Raise the priority of the trial's threads again. If other threads are busy, a thread of low priority may not run for
+        // seconds, and so would not see in time that the trial is over.
         threads.iter().for_each(|thread| processors::as_usual(*thread));
         over.store(true, Ordering::Relaxed);
     });

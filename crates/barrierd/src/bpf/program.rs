@@ -9,10 +9,10 @@ use super::assembler::Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use super::assembler::{Assembler, Helper, Instruction, Is, Label};
 use super::control::{Bell, ENTRY_WORDS};
 
-/// The meaning of an event for the state of its processor.
+/// The kind of an event: what is known about its processor when it fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The processor is in the kernel.
+    /// The processor runs code of the kernel, so it is not idle.
     Passes,
     /// The processor goes idle or leaves idleness; the first argument of the tracepoint `cpu_idle` says which.
     Idles,
@@ -141,8 +141,8 @@ fn wake(a: &mut Assembler, cpus: usize, maps: &Maps, out: Label) {
     a.jump_if_value(R1, Is::Equal, Bell::Off as i32, out);
     a.jump_if_value(R1, Is::Equal, Bell::ForEach as i32, each);
 
-    // A loop over all processors: is one still wanted that is not idle? In each iteration, R1 points to the processor's times, R2
-    // points to its control entry, and R3 is its number.
+    // A loop over all processors. It jumps to `out` at the first processor that has not passed yet although it is wanted, and is
+    // not idle. In each iteration, R1 points to the processor's times, R2 points to its control entry, and R3 is its number.
     let (next, passed, last) = (a.label(), a.label(), a.label());
     a.copy(R1, R8);
     a.add(R1, size_of::<TimesHead>() as i32);

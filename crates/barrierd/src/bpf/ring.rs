@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::call::{self, BpfError};
 
-/// The size of the buffer, which has room for 4096 rings. Further rings may be lost, because one is enough to wake the daemon.
+/// The size of the buffer, which has room for 4096 records. The program writes a record each time it rings the bell. If the
+/// buffer is full, further records are lost, which does no harm: one record is enough to wake the daemon.
 const BYTES: usize = 64 << 10;
 
 /// The receiving end.
@@ -37,10 +38,10 @@ impl Ring {
         Ok(Ring { map, consumed, produced })
     }
 
-    /// Discards all rings so far.
+    /// Discards all records that the program has written so far.
     pub(crate) fn clear(&self) {
         // SAFETY: both words are mapped as long as the ring exists. Acquire pairs with the kernel's release of the position:
-        // everything that the program wrote before it rang is visible.
+        // everything that the program wrote before the record is visible.
         unsafe { self.consumed.as_ref().store(self.produced.as_ref().load(Ordering::Acquire), Ordering::Release) };
     }
 }

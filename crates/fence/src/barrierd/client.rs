@@ -264,7 +264,8 @@ impl Client {
         if self.sleep(since, left().min(LOOK / 4))? != Slept::TimedOut {
             return Ok(());
         }
-        // The daemon may have stopped reading requests just before this one was sent.
+        // The daemon may have stopped reading requests just before this request was sent. The sleep is then shorter, so that this
+        // thread soon checks the processors' times itself.
         let most = if self.does_without() { LOOK_MEANWHILE } else { LOOK };
         if self.sleep(since, left().min(most))? == Slept::TimedOut && most == LOOK && !left().is_zero() {
             // The request may be missing: the socket may have been full, or another thread may have stored a later moment in

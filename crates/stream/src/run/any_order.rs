@@ -19,7 +19,7 @@ use drawn::Draw;
 /// The outcome of a run in a random order.
 struct Outcome {
     values: Vec<u64>,
-    /// Whether the run has stopped at a full buffer instead of its end.
+    /// Whether the run has stopped before its end, because a buffer was full.
     is_full: bool,
     /// By how many values the queues have exceeded their bounds, in total.
     beyond: u64,
