@@ -1,5 +1,5 @@
-//! Checks the parts that need no operating system: runs their test without the standard library, and builds them for a
-//! machine without an operating system.
+//! Checks hazard pointers, which need no operating system: runs their test without the standard library, and builds their crate
+//! for a machine without an operating system.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ pub(crate) const TARGET: &str = "x86_64-unknown-none";
 
 const PARTS: [&str; 2] = ["--package=millstream-sync", "--no-default-features"];
 
-/// Runs the test of the parts, and builds them for [`TARGET`] if that is installed.
+/// Runs the test, and builds the crate for [`TARGET`] if this target is installed.
 pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     run(Command::new(cargo()).arg("test").args(PARTS).arg("--test=reclaim_bare").current_dir(root))?;
     let target = Tool::bare_target();

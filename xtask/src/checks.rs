@@ -61,8 +61,8 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         Step::inspect("seeds", "every randomised test draws from the seed of the run", seeds::check).fast(),
         Step::inspect("msrv", "no dependency asks for a newer toolchain than the manifests promise", msrv::check).fast(),
         Step::cargo("clippy", "no lint fires in any target", clippy(scope)).needs(Tool::clippy()).narrowed().fast(),
-        // Built alone, because in the build of the workspace the command's package enables optional features that are
-        // off in a user's build.
+        // These packages are built alone. In a build of the whole workspace, the package of the command would enable optional
+        // features of the libraries, which are off in a user's build.
         Step::cargo(
             "features",
             "the libraries and the command build without optional features, and the command says which one a flow needs",
@@ -72,7 +72,7 @@ pub(crate) fn all(scope: &Scope<'_>) -> Vec<Step> {
         .then_cargo(["check", "--package=millstream", "--no-default-features"])
         .then_cargo(["clippy", "--package=millstream-cli", "--no-default-features", "--", "-D", "warnings"])
         .then_cargo(["test", "--package=millstream-cli", "--no-default-features", "--test=without_http"])
-        // Without optimisation: the binary is built for a single test, which takes a second.
+        // The binary is built without optimisation, because it serves a single test, which takes a second.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
         Step::partial("bare", "hazard pointers build and work without the standard library", bare::check),
         unit(scope).narrowed().fast(),

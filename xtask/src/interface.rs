@@ -1,5 +1,5 @@
-//! Interfaces of libraries must be able to grow: each public struct with public fields, and each public enum, is
-//! `#[non_exhaustive]`, or is listed here as closed, with a reason.
+//! The interfaces of libraries must be able to grow. Each public enum, and each public struct whose fields are all public, is
+//! therefore `#[non_exhaustive]`, or is listed here as closed, with a reason.
 
 use std::collections::BTreeSet;
 use std::fs;

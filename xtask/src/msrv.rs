@@ -1,5 +1,5 @@
-//! The oldest toolchain that the manifest promises, `rust-version`. No dependency requires a newer one, the other
-//! workspace promises the same version, and everything published builds with it.
+//! The oldest toolchain that the manifest promises, `rust-version`. No dependency requires a newer one, the workspace of the
+//! Python package promises the same version, and everything published builds with it.
 
 use std::fs;
 use std::path::Path;

@@ -35,7 +35,7 @@ pub(crate) fn check(root: &Path) -> Result<Passed, String> {
     if !mypy.is_there() {
         return Ok(Passed::Without(mypy.missing()));
     }
-    // The type hints and the package itself agree.
+    // This checks that the type hints agree with the package itself.
     let mut stubtest = environment.python();
     stubtest.args(["-m", "mypy.stubtest", "millstream", "--ignore-unused-allowlist", "--allowlist"]);
     run(stubtest.arg(format!("{PACKAGE}/tests/stubtest-allowlist")).current_dir(root))?;

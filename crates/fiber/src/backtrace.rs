@@ -103,7 +103,8 @@ impl Backtrace {
         let first = frames.iter().position(|frame| !is_hidden(frame)).unwrap_or(frames.len());
         frames.drain(..first);
         let root = frames.iter().position(Frame::is_of_root).unwrap_or(frames.len());
-        // The functions between the root and the body belong to this crate and to the standard library.
+        // The functions between the root and the fiber's body belong to this crate and to the standard library, so they are left
+        // out.
         let last = frames[..root].iter().rposition(|frame| !frame.is_of_wait());
         frames.truncate(last.map_or(0, |last| last + 1));
         frames

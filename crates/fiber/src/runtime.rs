@@ -24,7 +24,7 @@ use crate::stack::StackReport;
 /// abandons its threads.
 pub struct Runtime {
     shared: Arc<Shared>,
-    /// `None` once the runtime has been abandoned.
+    /// The workers' threads; `None` once the runtime has been abandoned.
     threads: Option<Vec<thread::JoinHandle<()>>>,
 }
 

@@ -30,7 +30,7 @@ const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy:
 pub(crate) struct ThreadWaiter {
     is_woken: AtomicBool,
     bell: EventCount,
-    /// Set by `unpark`, consumed by `park`.
+    /// Whether an `unpark` has come that no `park` has consumed yet.
     pub(crate) permit: AtomicBool,
     pub(crate) thread: std::thread::Thread,
 }

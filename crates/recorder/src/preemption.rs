@@ -123,7 +123,7 @@ extern "C" fn stop(_signal: libc::c_int) {
         if number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 {
             libc::sched_yield();
         } else {
-            // In fact some 50 µs, which is the kernel's timer slack.
+            // In fact the sleep takes some 50 µs longer, because of the kernel's timer slack.
             let moment = libc::timespec { tv_sec: 0, tv_nsec: 1000 };
             libc::nanosleep(&raw const moment, ptr::null_mut());
         }

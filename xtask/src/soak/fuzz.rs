@@ -30,7 +30,7 @@ pub(super) fn parts() -> impl Iterator<Item = Part> {
 fn run(bench: &Bench<'_>, target: &str, folders: &[&str]) -> Result<(), String> {
     let corpus = format!("fuzz/corpus/{target}");
     fs::create_dir_all(bench.root.join(&corpus)).map_err(|error| format!("cannot make {corpus}: {error}"))?;
-    // rustup's `cargo`: the `cargo` that runs this program cannot select a toolchain.
+    // This is rustup's `cargo`, because the `cargo` that runs this program cannot select a toolchain.
     let mut command = Command::new("cargo");
     command.args(["+nightly", "fuzz", "run", "--sanitizer=none", target, &corpus, &format!("fuzz/seeds/{target}")]);
     command.args(folders).args(["--", &format!("-dict=fuzz/dictionaries/{target}")]);

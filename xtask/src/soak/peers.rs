@@ -1,4 +1,5 @@
-//! The benchmarks with every peer: their build takes longer than their tests.
+//! The tests of the benchmarks, with every peer. `cargo xtask test` leaves them out, because the build of the peers takes longer
+//! than the tests.
 
 use std::process::Command;
 

@@ -22,7 +22,7 @@ pub(super) fn part() -> Part {
         tools: vec![Tool::nightly()],
         work: Box::new(|bench| {
             PROGRAMS.iter().try_for_each(|(package, programs)| {
-                // rustup's `cargo`: the `cargo` that runs this program cannot select a toolchain.
+                // This is rustup's `cargo`, because the `cargo` that runs this program cannot select a toolchain.
                 let mut test = Command::new("cargo");
                 test.args(["+nightly", "test", "-Zbuild-std", "--target", TARGET, "--target-dir=target/tsan"]);
                 test.arg(format!("--package={package}")).args(programs.iter().map(|name| format!("--test={name}")));

@@ -200,7 +200,7 @@ impl Waiters {
 
 /// See the [module](self).
 pub(crate) struct Poller {
-    /// Unique in the process; at least 1.
+    /// The poller's number, which is unique in the process and at least 1.
     number: u64,
     alarm: Arc<OwnedFd>,
     epoll: OwnedFd,
@@ -209,7 +209,7 @@ pub(crate) struct Poller {
     turn: Turn,
     /// The number of the newest registration.
     registration: u32,
-    /// Created for the first operation that a fiber passes to io_uring.
+    /// The ring, which is created for the first operation that a fiber passes to io_uring.
     ring: Option<Ring>,
 }
 

@@ -36,7 +36,7 @@ struct Operation {
 /// See the [module](self).
 pub(crate) struct Ring {
     uring: IoUring,
-    /// Indexed by the number that the kernel returns with a completion; unused indices are in `free`.
+    /// The operations. The kernel returns the index of an operation with its completion. Unused indices are in `free`.
     operations: Vec<Option<Operation>>,
     free: Vec<usize>,
     is_behind: bool,

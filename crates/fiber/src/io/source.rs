@@ -24,7 +24,7 @@ pub(crate) struct Source<T> {
     watch: Watch,
     /// The turn in which a read last emptied the stream.
     emptied: AtomicTurn,
-    /// In nanoseconds; 0 means no limit.
+    /// The time limit of each read, in nanoseconds; 0 means no limit.
     read_timeout: AtomicU64,
     write_timeout: AtomicU64,
 }

@@ -49,7 +49,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
             });
             let read = (&stream).read_to_end(&mut got);
             if read.is_err() {
-                // Otherwise the writer could wait forever for room, because nothing is read any more.
+                // Nothing is read any more. Without this call, the writer could wait forever for room.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             first_cause(read.map(drop), writer.join().expect("the writer does not panic"))
@@ -58,7 +58,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
     });
     let client = client.join().unwrap();
     if client.is_err() {
-        // Otherwise the server could wait forever for a connection.
+        // Without this call, the server could wait forever for a connection.
         server.cancel();
     }
     let server = server.join().unwrap_or(Ok(()));

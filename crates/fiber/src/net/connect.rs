@@ -36,7 +36,7 @@ pub(super) fn stream(
                 return finish(socket);
             }
             match connect(socket, address) {
-                // An interrupted attempt continues in the background.
+                // An attempt that a signal interrupts continues in the kernel, so this also waits for its outcome.
                 Err(Errno::INPROGRESS | Errno::INTR) => {
                     has_begun = true;
                     Err(io::ErrorKind::WouldBlock.into())

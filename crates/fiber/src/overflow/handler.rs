@@ -9,7 +9,7 @@ use super::text::Text;
 use crate::scheduler::core::Core;
 use crate::scheduler::local::Local;
 
-/// The action installed before this crate's.
+/// The action for `SIGSEGV` that was installed before this crate's handler.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 type Detailed = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut c_void);

@@ -2,7 +2,8 @@
 
 use std::ptr;
 
-/// Large enough for this crate's handler and for the handler after it, which may print a backtrace.
+/// The size of a signal stack. It is large enough for this crate's handler, and for the former handler, which may print a
+/// backtrace.
 const BYTES: usize = 128 * 1024;
 
 /// A thread's signal stack. The thread uses it until the value is dropped. A guard lies below the stack.

@@ -72,7 +72,7 @@ pub(crate) struct Core {
     cancelled: AtomicBool,
     /// Whether a dump requests the fiber's backtrace.
     is_asked_for_trace: AtomicBool,
-    /// Set by `unpark`, consumed by `park`.
+    /// Whether an `unpark` has come that no `park` has consumed yet.
     pub(crate) permit: AtomicBool,
     /// How the fiber waits for descriptors.
     pub(crate) io: IoModel,

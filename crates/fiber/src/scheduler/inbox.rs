@@ -36,8 +36,8 @@ pub(crate) trait Linked: Sized {
 #[derive(Debug)]
 pub(crate) struct Inbox<T, A> {
     newest: AtomicPtr<T>,
-    /// Rung after an arrival. The receiver takes a snapshot of the bell, then checks the inbox, and then sleeps with the
-    /// snapshot.
+    /// The bell that is rung after an arrival. The receiver takes a snapshot of the bell, then checks the inbox, and then sleeps
+    /// with the snapshot.
     pub(crate) bell: Bell<A>,
 }
 

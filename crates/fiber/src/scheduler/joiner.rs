@@ -26,7 +26,7 @@ use crate::primitive::{
 use crate::waiter::ThreadWaiter;
 
 const ENDED: usize = 1;
-/// The joiner is a thread.
+/// The mark of a joiner that is a thread.
 const THREAD: usize = 2;
 const PINNED: usize = 4;
 const _: () =

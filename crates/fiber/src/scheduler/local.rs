@@ -48,7 +48,7 @@ pub(crate) struct Local {
     pub(super) current: Cell<*const Core>,
     pub(super) ready: RefCell<VecDeque<CoreRef>>,
     pub(crate) timers: Timers,
-    /// Created when a fiber first waits for a descriptor.
+    /// The poller, which is created when a fiber of this worker first waits for a descriptor.
     pub(super) poller: RefCell<Option<Poller>>,
     /// The number of operations on descriptors since the fiber was resumed.
     pub(crate) operations: Cell<u32>,

@@ -45,10 +45,11 @@ pub(crate) struct Shared {
     pub(crate) blocking: BlockingThreads,
     /// The number of fibers that have been spawned and have not ended.
     live: AtomicUsize,
-    /// Incremented when the last fiber has ended.
+    /// An event count that is incremented when the last fiber has ended.
     emptied: EventCount,
     pub(super) end: End,
-    /// Counts the fibers that threads outside the runtime have spawned while no worker was idle.
+    /// The number of fibers that threads outside the runtime have spawned while no worker was idle. It determines which worker
+    /// gets the next such fiber.
     next_post: AtomicUsize,
 }
 

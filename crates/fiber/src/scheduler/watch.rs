@@ -27,7 +27,7 @@ pub(crate) struct Clock {
     coarse_ms: AtomicU64,
     has_watch: bool,
     busy: AtomicUsize,
-    /// Ends the watch's sleep: rung when the first worker wakes up, and at the end of the runtime.
+    /// The bell that ends the watch's sleep. It is rung when the first worker wakes up, and at the end of the runtime.
     bell: EventCount,
 }
 

@@ -26,7 +26,7 @@ const FAIR_TURNS: u32 = 16;
 /// `FAIR_TURNS`. Each poll is a system call. A worker without ready fibers polls anyway, because it sleeps in the poller.
 const POLLER_TURNS: u32 = 64;
 
-/// With fewer ready fibers than this, each fiber's memory is probably still in the caches.
+/// With fewer ready fibers than this, each fiber's memory is probably still in the caches, so it is not fetched ahead.
 const MANY_READY: usize = 16;
 
 /// The number of a stack's cache lines that are fetched ahead. They contain the innermost frames, from the suspension to the

@@ -36,7 +36,7 @@ fn run_in_any_order(running: Running<u64>, random: &mut Random) -> Outcome {
     let from_sink = parts.net.actors[parts.sink].inputs[0];
     let actors = tokens.ended.len();
     let mut values = Vec::new();
-    // The actors that have turned out not to be able to fire since the last change.
+    // For each actor, whether it was drawn and could not fire since another actor last fired or ended.
     let mut idle = vec![false; actors];
     while idle.contains(&false) {
         let actor = random.below(actors as u64) as usize;

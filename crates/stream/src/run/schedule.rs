@@ -105,7 +105,7 @@ impl Record {
         }
     }
 
-    /// Drops branches without code and edges without a queue, and closes the cycle.
+    /// Drops branches without code and edges without a queue. Appends the jump to the first firing of the period.
     pub(crate) fn keep(&mut self, has_code: impl Fn(usize, usize) -> bool, has_queue: impl Fn(EdgeId) -> bool) {
         let parts = std::mem::take(&mut self.parts);
         let ends = self.firings.iter().skip(1).map(|firing| firing.begin).chain([parts.len()]).collect::<Vec<_>>();
