@@ -18,7 +18,7 @@ pub(crate) struct Companion {
     child: Child,
     log: PathBuf,
     names: String,
-    /// Closed when this process ends in any way. The companion then stops.
+    /// The writing end of the pipe. The kernel closes it when this process ends in any way, and the companion then stops.
     _alive: Option<ChildStdin>,
 }
 

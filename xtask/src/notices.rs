@@ -44,7 +44,7 @@ fn notices(root: &Path, package: &str) -> Result<(String, Vec<String>), String> 
     for line in compiled_in(root, package)? {
         let mut words = line.splitn(3, '\t');
         let (Some(name), Some(licence)) = (words.next(), words.next()) else { continue };
-        // "name vX.Y.Z": the folder of its sources ends with "name-X.Y.Z".
+        // `name` has the form "NAME vX.Y.Z". The folder of the package's sources ends with "NAME-X.Y.Z".
         let folder = name.replacen(" v", "-", 1);
         let folder = folder.split(' ').next().unwrap_or_default();
         let ending = format!("/{folder}/Cargo.toml\"");

@@ -34,7 +34,7 @@ impl Trend {
     /// Reads the file's text.
     ///
     /// # Errors
-    /// The error has the number of the first line that does not have this form.
+    /// The error has the number of the first line that does not have the form described in the module docs.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let figure = |line: &str| {
             let [processor, workload, row, ratio, date, commit] =

@@ -37,7 +37,7 @@ impl Payer {
 
 #[derive(Debug, Default)]
 struct Account {
-    /// Negative for a debt.
+    /// The processor time that the owner may still use; negative for a debt.
     credit_ns: f64,
     /// The work that [`note`](Budget::note) has recorded since the last charge.
     work: u32,

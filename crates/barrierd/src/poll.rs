@@ -49,7 +49,8 @@ impl Poll {
     /// Returns the names of readable descriptors; empty after the timeout.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<u64>> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        // Rounded up, because otherwise the loop would spin during the last fraction of a millisecond.
+        // The timeout is rounded up to milliseconds, because otherwise the loop would spin during the last fraction of a
+        // millisecond.
         let timeout = timeout.map_or(-1, |timeout| timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as i32);
         // SAFETY: `events` has room for `EVENTS` events, the number passed.
         let count =

@@ -126,7 +126,7 @@ fn write_head(page: &File, cpus: usize, source: u32) -> io::Result<()> {
 
 /// Reports the mechanisms that the daemon uses.
 fn tell<B, S>(args: &Args, bpf: &Result<Bpf, String>, barrier: &io::Result<B>, stat: &io::Result<S>) {
-    // Quoted, because the folder's name may contain control sequences for a terminal.
+    // The folder's name is quoted, because it may contain control sequences for a terminal.
     let folder = &args.folder;
     say(&match bpf {
         Ok(bpf) => format!("{folder:?}: times by BPF on {}", bpf.about),

@@ -85,7 +85,7 @@ impl Drop for Gone {
 }
 
 fn serve() {
-    // Declared first, so that it is dropped last, when the lock below has been released.
+    // This guard is declared first, so that it is dropped last, when the lock below has been released.
     let _gone = Gone;
     let mut wanted = lock();
     loop {

@@ -21,7 +21,7 @@ pub fn current() -> Fiber {
 
 /// Returns whether the calling fiber is cancelled; `false` outside a fiber. Wait-free.
 ///
-/// For long computations, and for programs that abort on panic, in which a cancelled fiber cannot unwind.
+/// Call it in long computations, and in programs that abort on panic, in which a cancelled fiber cannot unwind.
 #[must_use]
 pub fn is_cancelled() -> bool {
     Local::with(|_, fiber| fiber.is_cancelled()) == Some(true)

@@ -202,8 +202,8 @@ fn resumed_since(fiber: &Core, reason: Reason, at: &'static Location<'static>) -
 
 /// Lets other fibers run. Unwinds a cancelled fiber. Returns `false` outside a fiber.
 ///
-/// Inlined, as are the functions it calls: a processor predicts each return from the calls before it, and mispredicts the returns
-/// after a switch of stacks.
+/// This function and the functions that it calls are inlined: a processor predicts each return from the calls before it, and
+/// mispredicts the returns after a switch of stacks.
 #[inline]
 pub(crate) fn yield_fiber() -> bool {
     let inside = Local::with(|_, fiber| {

@@ -26,8 +26,8 @@ struct Page {
     client: Client,
     /// The back-end that replaces the daemon when it has ended.
     stand_in: &'static Backend,
-    /// Set when the daemon has ended. The process does not search for another daemon: from then on it behaves as if there were
-    /// none.
+    /// Whether this process has noticed that the daemon has ended. The process does not search for another daemon: from then on
+    /// it behaves as if there were none.
     gone: AtomicBool,
 }
 

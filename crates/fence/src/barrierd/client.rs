@@ -1,4 +1,4 @@
-//! The client of the daemon: reads its page, and asks it to hurry.
+//! The client of the daemon: reads the daemon's page, and asks the daemon for help with moments that pass slowly.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -106,7 +106,8 @@ impl fmt::Display for Gone {
 
 impl std::error::Error for Gone {}
 
-/// A client: the daemon's regions, mapped read-only, and a connection on which the client can ask the daemon to hurry.
+/// A client: the daemon's regions, mapped read-only, and a connection on which the client can [ask](Client::ask) the daemon for
+/// help.
 ///
 /// A child of `fork` may continue to use its parent's client.
 #[derive(Debug)]
@@ -166,7 +167,7 @@ impl Client {
         Ok(Client { view, socket, cpus: Vec::new(), asked: AtomicU64::new(0), number })
     }
 
-    /// Makes only these processors matter to the client.
+    /// Limits the client to these processors. No other processor matters to it from then on.
     ///
     /// The caller guarantees that the threads for which it fences run on no other processor, from before a moment is drawn until
     /// it has passed.

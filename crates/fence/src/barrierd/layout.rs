@@ -82,8 +82,8 @@ pub struct PageCpu {
 #[derive(Debug)]
 #[repr(C)]
 pub struct PageClient {
-    /// Not zero while the daemon leaves this connection's requests in the socket, because the client's user has used up its part
-    /// of the daemon's processor time. This is a hint: a waiting client then checks the times itself.
+    /// This word is not zero while the daemon leaves this connection's requests in the socket, because the client's user has used
+    /// up its part of the daemon's processor time. This is a hint: a waiting client then checks the times itself.
     pub rests: AtomicU32,
 }
 
@@ -93,7 +93,8 @@ pub struct PageClient {
 pub struct TimesHead {
     /// Virtual time, which advances by read-modify-write instructions.
     pub virtual_now: AtomicU64,
-    /// The time of the clock when a processor last advanced virtual time. Only a hint for the next advance.
+    /// The time of the clock when a processor last advanced virtual time. This is only a hint that determines when virtual time
+    /// advances next.
     pub advanced_at: AtomicU64,
 }
 

@@ -45,7 +45,7 @@ const WRITING: usize = 1;
 /// The answer is complete.
 const WRITTEN: usize = 2;
 
-/// Locked by the asking thread while its question is open.
+/// A lock that the asking thread holds while its question is open.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// The maximum time that a thread waits to lock `TURN`. It is as long as several questions that get no answer.

@@ -234,8 +234,8 @@ fn wait(
         if let Some(result) = ring(&mut |ring| ring.take(number)) {
             break result;
         }
-        // Checked after each wait: while another fiber of the worker waits during its unwinding, no fiber can tell whether it may
-        // unwind. `block_at` then returns soon, and the check is repeated.
+        // This is checked after each wait: while another fiber of the worker waits during its unwinding, no fiber can tell
+        // whether it may unwind. `block_at` then returns soon, and the check is repeated.
         let is_ended = fiber.is_cancelled() && may_unwind(is_masked);
         if !is_cut_short && (is_late(deadline) || is_ended) {
             ring(&mut |ring| {

@@ -141,7 +141,7 @@ impl State {
                 (0..self.count.clamp(FIRST_CHUNK, MAX_CHUNK)).map(|_| Block::empty(blocks)).collect();
             self.count += chunk.len();
             let chunk = Chunk(NonNull::from(Box::leak(chunk)));
-            // Exposed, because `CoreRef::from_raw` restores pointers into the chunk from addresses.
+            // The pointer's provenance is exposed, because `CoreRef::from_raw` restores pointers into the chunk from addresses.
             chunk.0.as_ptr().expose_provenance();
             self.idle.extend(chunk.blocks().map(Idle));
             self.chunks.push(chunk);

@@ -93,8 +93,8 @@ pub(crate) struct Core {
 /// The part of a fiber that only the fiber itself and its worker use. Both run on the worker's thread.
 #[repr(C)]
 pub(crate) struct Own {
-    /// `Some` from the start of the fiber to its end. The worker borrows it mutably while the fiber runs, so the fiber must not
-    /// touch it.
+    /// The coroutine that runs the fiber: `Some` from the start of the fiber to its end. The worker borrows it mutably while the
+    /// fiber runs, so the fiber must not touch it.
     pub(super) carrier: UnsafeCell<Option<Carrier>>,
     /// The means by which the fiber suspends itself; set when the fiber starts.
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,

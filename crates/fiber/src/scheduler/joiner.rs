@@ -146,7 +146,7 @@ impl Joiner {
     }
 }
 
-/// Locked during a search, because two searches along the same cycle could each wait for a pin of the other.
+/// A lock that is held during a search, because two searches along the same cycle could each wait for a pin of the other.
 #[cfg(not(loom))]
 static SEARCH: Mutex<()> = Mutex::new(());
 #[cfg(loom)]

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Collects the backtraces of fibers.
 #[derive(Default)]
 pub(crate) struct Traces {
-    /// Locked by the fiber or thread that asks, so there is one question at a time.
+    /// A lock that the fiber or thread that asks holds, so there is one question at a time.
     turn: Mutex<()>,
     question: Lock<Option<Question>>,
     is_answered: Event,

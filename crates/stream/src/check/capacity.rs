@@ -52,7 +52,7 @@ impl Block {
         enough[self.firm..].fill(u64::MAX);
         let mut caps = enough.clone();
         for edge in 0..self.firm {
-            // For the least capacity of an edge, all other edges have unlimited room.
+            // The least capacity of an edge is the one that it needs when all other edges have unlimited room.
             let mut elsewhere = without_end.clone();
             caps[edge] = self.least(edge, 1, enough[edge], &mut elsewhere)?;
         }

@@ -24,7 +24,7 @@ where
 {
     type Value = I::Item;
 
-    // Inlined, because the loop's state stays in registers only if the whole loop is one function.
+    // This function is inlined, because the loop's state stays in registers only if the whole loop is one function.
     #[inline(always)]
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
         // This copy is a local variable, so it stays in a register, whatever the sink does.

@@ -110,7 +110,7 @@ impl<T: Clone> Running<T> {
         if self.over {
             return Ok(Part::End);
         }
-        // Set before the run, so that it stays `true` if the program's own code panics.
+        // This is set before the run, so that it stays `true` if the program's own code panics.
         self.over = true;
         let stop = loop {
             let stop = match &mut self.engine {
@@ -156,7 +156,7 @@ impl<T: Clone> Running<T> {
         if self.over {
             return Ok(true);
         }
-        // Set before the run, so that it stays `true` if the program's own code panics.
+        // This is set before the run, so that it stays `true` if the program's own code panics.
         self.over = true;
         let values = &mut self.values;
         let mut each = |value: &T| {

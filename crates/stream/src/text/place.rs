@@ -53,7 +53,7 @@ impl Place {
     pub(super) fn open(&self, before_wait: Option<&BeforeWait>) -> io::Result<Box<dyn Read>> {
         let file = match self {
             Self::Content(open) => return open(),
-            // Not `io::stdin`, because `poll` would not see the bytes that are in its buffer already.
+            // This does not use `io::stdin`, because `poll` would not see the bytes that are in its buffer already.
             Self::Standard => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             Self::File(path) => {
                 // Opening a named pipe waits for its writer.
