@@ -40,7 +40,7 @@ fn captured(invocation: &Invocation, screen: &Mutex<()>, root: &Path) -> Result<
 fn output(mut command: Command) -> io::Result<(Vec<u8>, ExitStatus)> {
     let (mut reader, writer) = io::pipe()?;
     let mut child = command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).spawn()?;
-    // The command has the parent's write ends of the pipe. Without them, the pipe ends when the child does.
+    // The command holds the parent's write ends of the pipe. Dropping it closes them, so that the pipe ends when the child does.
     drop(command);
     let mut output = Vec::new();
     reader.read_to_end(&mut output)?;

@@ -1,5 +1,5 @@
-//! The rooms of the engine: which files of `crates/flow/src` import which others, and whether the parts are
-//! independent.
+//! Checks which files of `crates/flow/src` import which others, and whether the parts of the engine are independent. A *room* is
+//! a file or a folder directly below `engine`.
 //!
 //! The check reads paths (in `use` and inline) as text and resolves them to files, without macros, aliases or types;
 //! test modules do not count. It rejects

@@ -21,7 +21,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Starts the thread. The error says why this kernel refuses such a barrier.
+    /// Starts the thread. The error says why the kernel refuses to make a barrier.
     pub(crate) fn start(view: &Arc<View>) -> io::Result<Barrier> {
         membarrier()?;
         let (ask, asked) = sync_channel(1);

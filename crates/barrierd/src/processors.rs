@@ -88,7 +88,7 @@ pub(crate) fn only_when_idle() {
     follow(0, libc::SCHED_IDLE);
 }
 
-/// Gives a thread of this process the normal policy again, if the kernel permits it.
+/// Gives a thread of this process the normal scheduling policy again, if the kernel permits it.
 pub(crate) fn as_usual(thread: libc::pid_t) {
     follow(thread, libc::SCHED_OTHER);
 }

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(8);
 /// The maximum number of connections that are accepted at a time, and of messages that are read from one client at a time, before
 /// other clients are served.
 const MAX_TOGETHER: usize = 4;
-/// The work for a new connection. The work for a message is 1.
+/// The work of accepting a connection, as a multiple of the work of reading a message.
 const GREETING: u32 = 8;
 
 const LISTENER: u64 = u64::MAX;
@@ -71,7 +71,7 @@ struct State {
     waiting: Waiting,
     /// Whether a fallback is in use.
     helping: bool,
-    /// The smallest virtual time at the last check.
+    /// The smallest virtual time of all processors at the last check.
     least: u64,
 }
 

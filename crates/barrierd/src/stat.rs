@@ -53,7 +53,7 @@ impl Stat {
         self.looks.fill(None);
     }
 
-    /// Reads the file. If the difference to the last reading shows that a processor has passed, states this.
+    /// Reads the file. If the difference from the last reading shows that a processor has passed, states this on the page.
     pub(crate) fn look(&mut self, view: &View) -> io::Result<()> {
         let moment = new_moment(view);
         let length = self.file.read_at(&mut self.text, 0)?;

@@ -11,7 +11,7 @@ use super::call::{self, BpfError};
 /// buffer is full, further records are lost, which does no harm: one record is enough to wake the daemon.
 const BYTES: usize = 64 << 10;
 
-/// The receiving end.
+/// The daemon's end of the bell.
 #[derive(Debug)]
 pub(crate) struct Ring {
     map: OwnedFd,
