@@ -84,8 +84,8 @@ pub fn check_listed<E>(path: &Path, way: Way, list: impl FnOnce(&Path) -> E) -> 
 const MAX_LINKS: usize = 40;
 
 /// Checks that a new file may replace the file at `path`, if there is one. A regular file, or a link to a regular file, may
-/// be replaced. A device, a pipe, a socket, and a link to an open file such as `/dev/stdout` may not be replaced. Otherwise
-/// every other program that uses the path would get the new file.
+/// be replaced. A device, a pipe, a socket, and a link to an open file such as `/dev/stdout` may not be replaced. If one
+/// of these were replaced, every other program that uses the path would get the new file.
 ///
 /// # Errors
 /// The reason why the file may not be replaced.

@@ -38,7 +38,8 @@ pub fn log_choose(n: u64, k: u64) -> Result<Interval, Error> {
     Ok(Interval { low: ln.lower().max(0.0), high: ln.upper() })
 }
 
-/// `(k, n - k)` as exact floats, or an error if that is impossible.
+/// `(k, n - k)` as exact floats, or an error if `n` is above [`MAX_TRIALS`] or `k` above `n`. The error names `k` by
+/// `part`, and `n` by `of`.
 pub(crate) fn split(n: u64, k: u64, part: &'static str, of: &'static str) -> Result<(f64, f64), Error> {
     if n > MAX_TRIALS {
         return Err(Error::TooMany { what: of, found: n, most: MAX_TRIALS });

@@ -27,7 +27,7 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
 
 /// Runs a wake-up, which may poll its task at once. Returns whether it ran to its end.
 pub(crate) fn wake(waker: Contained<Waker>) -> bool {
-    // A thread that is ending has no thread-local storage any more, and no code there needs the flag.
+    // A thread that is ending no longer has the flag. No code that runs on such a thread needs it.
     let before = WAKES.try_with(|wakes| wakes.replace(true)).unwrap_or(true);
     let ended = contain(|| waker.into_inner().wake()).is_some();
     let _ = WAKES.try_with(|wakes| wakes.set(before));

@@ -83,7 +83,7 @@ impl FiberTrouble {
     /// Records a report of the runtime.
     pub(crate) fn note(&mut self, report: &Report) {
         match report {
-            // This leaves out the runtime's advice, which is for the author of the stage's code.
+            // The runtime's advice is left out, because it is for the author of the stage's code.
             Report::Stalled { fiber, unit, since, backtrace, .. } => {
                 let unit = unit.map_or_else(String::new, |unit| format!(" (unit {unit})"));
                 let ms = since.as_millis();

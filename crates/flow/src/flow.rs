@@ -84,10 +84,11 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let end = ended.recv();
         let report = service.drain();
         drop(detach);
-        // The source may have panicked after the listener was told that the source had ended in another way.
+        // The listener may have been told that the source had ended in another way, and the source may have panicked only
+        // then. So the flow is asked for a panic as well.
         match (end, shared.source().take_panic()) {
             (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
-            // The report tells whether admission closed early.
+            // The other ends need no handling here: the report tells whether admission closed early.
             _ => report,
         }
     }

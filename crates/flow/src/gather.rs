@@ -156,8 +156,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
 
     /// Lets the children of one parent join one group (see [`FlowBuilder::split`](crate::FlowBuilder::split)).
     ///
-    /// The group is closed when every other child of the parent has left the flow. The group then replaces the
-    /// parent: the parent leaves, and its own parent, if any, becomes the parent of the group's unit.
+    /// The group is closed when all children of the parent, except the group's own unit, have left the flow. The group
+    /// then replaces the parent: the parent leaves, and its own parent, if any, becomes the parent of the group's unit.
     ///
     /// If the parent, or any unit split from the parent or from its children, has failed for good, the group fails as
     /// well, unless [`even_if_torn`](Self::even_if_torn) is set. A child that is [skipped](crate::AfterFailure::Skip)

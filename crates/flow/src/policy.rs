@@ -55,8 +55,8 @@ impl Default for Batch {
 
 /// How often a failed unit is retried in the same stage, and after which pauses.
 ///
-/// The pause before attempt *k* + 1 is drawn evenly from the upper half of `min(most, least · 2^(k-1))`, so that units
-/// that failed together are not retried together.
+/// The pause before attempt *k* + 1 is drawn evenly from `p / 2` to `p`, where `p` is the smaller of `range.end` and
+/// `range.start · 2^(k-1)` (see [`backoff`](Self::backoff)). So units that failed together are not retried together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     pub(crate) times: u32,

@@ -363,7 +363,7 @@ impl<In: Send + 'static, R: Send + 'static> fmt::Debug for SubmitFuture<'_, In, 
     }
 }
 
-// The future moves its unit out and never pins it.
+// The future never pins its unit, and only moves it out. So the future may be moved, whatever the type of the unit.
 impl<In: Send + 'static, R: Send + 'static> Unpin for SubmitFuture<'_, In, R> {}
 
 impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {

@@ -104,8 +104,8 @@ pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The maximum number of characters per column of a text that is cut. It limits the number of characters without a
-/// width.
+/// A text that is cut to `n` columns keeps at most `n` times this many characters. Without this limit, a text of many
+/// characters without a width would stay long.
 const MAX_CHARACTERS: usize = 8;
 
 /// The text, cut to at most `columns` columns. If the text was cut, the last column is an ellipsis.

@@ -166,7 +166,7 @@ fn by_chernoff(n: u64, m: u64, log_eps: f64) -> Result<Option<u64>, Error> {
     Ok((few >= 0.0).then_some(few as u64))
 }
 
-/// The number of search steps for the best `t`. Each reduces the interval of its logarithm by a quarter.
+/// The number of search steps for the best `t`. Each step shortens the interval that contains `ln t` by a quarter.
 const MAX_STEPS: u32 = 24;
 
 #[cfg(test)]

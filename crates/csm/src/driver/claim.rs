@@ -143,8 +143,8 @@ impl Setup {
                 Ok(vec![region(p, above)?, region(1.0, below)?])
             }
             (Claim::Within { low, high }, Some(floor), Some(ceiling)) => {
-                // For a rate below both thresholds, the proof "below the floor" is right, but the proof "above the
-                // ceiling" is wrong.
+                // In each region, the errors of the wrong proofs add up. Below both thresholds, both proofs of "above" are
+                // wrong. Between them, "below the floor" and "above the ceiling" are. Above both, both proofs of "below" are.
                 let [below, between, above] = [floor[0] + ceiling[0], floor[1] + ceiling[0], floor[1] + ceiling[1]];
                 Ok(vec![region(low, below)?, region(high, between)?, region(1.0, above)?])
             }

@@ -55,7 +55,8 @@ impl Bernstein {
         let squares = Ball::from(moments.squares_up());
         let wins = self.bets.map(|(bet, cost)| (gain * bet - squares * cost).lower());
         let best = wins.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        // The sum is relative to the best bet.
+        // The wins are summed relative to that of the best bet, so that no exponential overflows. Wins that are far behind
+        // are left out, which is safe.
         let sum = wins.into_iter().fold(Ball::ZERO, |sum, win| {
             let behind = Ball::from(win) + -best;
             if behind.upper() < -50.0 { sum } else { sum + exp(behind) }

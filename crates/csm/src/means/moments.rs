@@ -17,7 +17,8 @@ pub struct Moments {
     pub sum: f64,
     /// The rounding error of `sum`: `sum + sum_rest` is the sum to twice the precision.
     pub sum_rest: f64,
-    /// The sum of squared differences: each number minus the mean of the numbers before it and of 1/2.
+    /// The sum of the squared differences between each number and its guess. The guess is the mean of 1/2 and all numbers
+    /// before this one.
     pub squares: f64,
 }
 

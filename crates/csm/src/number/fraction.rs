@@ -62,8 +62,8 @@ impl Fraction {
     /// Encloses `F` with a relative width of at most `width`, or of as little as rounding permits. The number of steps
     /// is doubled until doubling no longer halves the width, or until the limit is reached.
     pub(crate) fn enclose_to(&self, width: f64) -> Enclosure {
-        // A term of the series is at most `(n + 1) x` times the previous term. If `F` is nearly 1, this bound avoids
-        // arithmetic with subnormal floats.
+        // A term of the series is at most `(n + 1) x` times the previous term. If that ratio is tiny, `F` is enclosed
+        // without the fraction, whose computation would then use subnormal floats.
         let ratio = (self.a + self.b + 1.0) * self.x;
         if ratio < NARROW / 8.0 {
             return Enclosure { lower: 1.0, upper: 1.0 + NARROW / 4.0 };

@@ -36,8 +36,8 @@ pub(crate) fn tails(a: f64, b: f64, rate: &Rate) -> Tails {
     Tails { lower, upper, density, lead }
 }
 
-/// The logarithm of the hazard, which is the [density](Tails::density) divided by the upper tail. The error is about
-/// `2^-42` times the smaller tail, which permits a quick computation.
+/// The logarithm of the hazard, which is the [density](Tails::density) divided by the upper tail. Its error is at most
+/// about `2^-42`, which permits a quick computation.
 pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate) -> Ball {
     let kernel = kernel(a, b, rate);
     if !is_lower_nearer(a, b, rate, kernel.lead) {

@@ -87,7 +87,8 @@ impl EProcess for UniformTail {
         if !self.speaks(s, f) {
             return f64::INFINITY;
         }
-        // The share is at most one, and is nearly one if the evidence is strong.
+        // Without `- ln t`, this is a lower bound on the level, because the share `t` is at most one. If the evidence is
+        // strong, `t` is nearly one, so the bound is close.
         (self.whole(s, f) + self.ln_width).upper()
     }
 }

@@ -172,7 +172,7 @@ impl Test {
             && self.towards_arms(direction).any(|arm| arm.level(trials, successes) < self.log_eps)
     }
 
-    /// Whether the exact evidence for this direction is too weak, with a margin for all rounding.
+    /// Whether the exact evidence is certainly too weak to prove this direction, with a margin for all rounding.
     pub(crate) fn is_clear_of(&self, direction: Direction, trials: u64, successes: u64) -> bool {
         // Four times the maximum error of a level that is near `ln eps`.
         let room = 4e-6 * (1.0 + self.log_eps.abs());

@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, HashMap};
 use super::error::HoldAndAsk;
 use super::graph::Graph;
 
-/// Every pair "asks for *b* while holding *a*" that is possible in a flow, as
+/// Every pair "asks for *b* while holding *a*" that is possible in a flow. This is the type of
 /// [`Plan::pairs`](crate::plan::Plan::pairs).
 ///
 /// The iterator makes the pairs on demand, because their number grows with the square of the number of stages if each

@@ -65,8 +65,8 @@ impl Trace {
     /// Reads a trace.
     ///
     /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. Of a [live
-    /// trace](crate::LiveTrace), the newest 100,000 complete units are kept, and also the units that still wait: each of
-    /// these is completed with the visits of a similar unit that has left.
+    /// trace](crate::LiveTrace), the newest 100,000 complete units are kept, and also the units that still wait. The rest of
+    /// a waiting unit's path is copied from a similar unit that has left.
     ///
     /// # Errors
     /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.

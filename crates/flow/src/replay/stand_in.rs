@@ -394,8 +394,8 @@ impl Wire<'_> {
         needs.iter().enumerate().map(|(place, model)| {
             let resource = self.resources[usize::from(model.resource)];
             let differs = |need: &&ModelNeed| need.keyed || need.amount.is_none();
-            // Those needs of a resource that differ from unit to unit were recorded in the order of the stage's
-            // needs.
+            // A visit has only the needs that differ from unit to unit, in the order of the stage's needs. So this need is
+            // the `nth` of the visit's needs of this resource.
             let nth = needs[..place].iter().filter(differs).filter(|need| need.resource == model.resource).count();
             let (stage, index) = (self.shared.clone(), model.resource);
             let asked = move |shade: &Shade| {

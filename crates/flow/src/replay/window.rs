@@ -136,7 +136,8 @@ impl Draft {
             let at = self.pulls.partition_point(|pull| pull.ended_before(*root));
             let pull = self.pulls.get(at).filter(|pull| pull.has(*root)).map(Pull::ended_ns);
             let first = self.visits.partition_point(|(id, ..)| id < root);
-            // A pull of a slow source may still run when its first units reach a stage.
+            // A pull of a slow source may still run when its first units reach a stage. So a unit begins at the end of its
+            // pull or at its first visit, whichever is earlier.
             let first = self.visits.get(first).map_or(0, |(_, at, _)| *at);
             pull.map_or(first, |pull| pull.min(first))
         };

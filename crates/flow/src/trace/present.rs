@@ -21,7 +21,7 @@ impl Built {
         (model.inflight, model.workers) = (settings.inflight, settings.shared_workers);
         model.memory = (settings.memory != u64::MAX).then_some(settings.memory);
         for (stage, (was, is)) in model.stages.iter_mut().zip(self.workers.iter().zip(&settings.workers)) {
-            // If the engine has chosen a ceiling itself, the replay chooses it again.
+            // A range that the engine has chosen is not stored, so that the replay chooses it again for its own settings.
             if !is.follows_shared && (was.follows_shared || (was.floor, was.ceiling) != (is.floor, is.ceiling)) {
                 stage.workers = Some((is.floor, is.ceiling));
             }

@@ -204,7 +204,7 @@ pub(crate) struct Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     at_ns: u64,
-    /// The latest start time of a run so far. Used only for writing.
+    /// The latest start time of all runs so far. Used only for writing.
     latest_ns: u64,
     id: u64,
     /// The highest unit number so far. Used only for writing.
@@ -216,8 +216,8 @@ impl Context {
         self.most_id
     }
 
-    /// The latest start time of a run. The last run in the chunk may have an earlier start time, because fibers that
-    /// share a track write their runs in the order of their ends.
+    /// The latest start time of all runs so far. The run that was written last may have an earlier start time, because
+    /// fibers that share a track write their runs in the order of their ends.
     pub(crate) fn latest_ns(&self) -> u64 {
         self.latest_ns
     }
@@ -369,7 +369,7 @@ fn put_ask(out: &mut Vec<u8>, ask: &Ask) {
     }
 }
 
-/// Returns the number that represents a key, which is the same in all runs of a program.
+/// Returns the number that represents a key in a trace. A key has the same number in all runs of a program.
 fn hash_of(key: &str) -> u64 {
     super::bytes::checksum(key.as_bytes()).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29 & KEY_MASK
 }

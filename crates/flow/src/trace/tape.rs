@@ -116,7 +116,7 @@ impl Ring {
     }
 }
 
-/// Records that a tape has kept.
+/// The records that a tape has kept.
 pub(super) struct Kept {
     pub(super) chunks: Vec<Arc<[u8]>>,
     /// All records of units with this number or a higher one are in the chunks.

@@ -14,8 +14,8 @@ use super::functions::power_object;
 use super::json::Object;
 use super::{ended, number, print};
 
-/// The rates that are assumed if none is given, as multiples of the failures that the threshold admits (of the
-/// successes, if they are rare).
+/// The rates that are assumed if the command line gives none. Each number is a multiple of the failure rate at a
+/// threshold, or of the success rate if the threshold is below 1/2.
 const TIMES: [f64; 8] = [0.01, 0.1, 0.3, 0.6, 1.0, 1.5, 3.0, 10.0];
 
 /// Shows the expected number of observations of a decision for several true rates.

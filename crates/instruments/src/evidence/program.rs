@@ -169,8 +169,8 @@ impl<'a> Runner<'a> {
     }
 
     /// Waits for at most `most` until the program has ended or has written something, and reads its output. Returns
-    /// whether the program has ended. If `is_known`, the caller knows that it has: the call does not check this, and
-    /// returns `false`.
+    /// whether the program has ended. If `is_known`, the caller knows already that the program has ended: the call then
+    /// does not check for the end, and returns `false`.
     fn listen(&self, group: &mut Group, heard: &mut Heard, most: Duration, is_known: bool) -> io::Result<bool> {
         let handle = if is_known { None } else { group.handle()? };
         let is_watched = handle.is_some();

@@ -94,7 +94,7 @@ impl Source {
         Ok(Self::Lines { fields, criterion })
     }
 
-    /// Returns the range of the values whose mean is taken.
+    /// Returns the range that must contain every value whose mean is taken.
     pub(super) fn range(&self, args: &SloArgs) -> Result<(Quantity, Quantity), EvidenceError> {
         match (self, args.range, args.running.timeout) {
             (Self::Command { .. }, Some((low, high)), timeout) => {

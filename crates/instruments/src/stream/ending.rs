@@ -46,7 +46,7 @@ impl Ending {
         // SAFETY: the action loads an atomic number and emulates the default handler; both are allowed in a handler.
         unsafe { register(SIGALRM, end) }?;
         for signal in signals::ending() {
-            // The actions of a signal run in this order.
+            // When a signal comes, its actions run in the order in which they are registered here.
             flag::register_conditional_default(signal, Arc::clone(&is_second))?;
             flag::register(signal, Arc::clone(&is_second))?;
             flag::register_usize(signal, Arc::clone(&this.came), signal.unsigned_abs() as usize)?;
