@@ -50,7 +50,7 @@ impl Bins {
         Ok(Self { capacity, room: vec![0; bins as usize].into() })
     }
 
-    /// One trial: the fill, rounded to nearest.
+    /// Makes one trial. Returns the fill, rounded to the nearest float.
     ///
     /// Cost: some two nanoseconds a ball while the counts (four bytes a bin) fit the first-level cache.
     pub fn fill(&mut self, random: &mut Random) -> f64 {

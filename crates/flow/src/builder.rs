@@ -91,20 +91,20 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self
     }
 
-    /// The cap on payload bytes in flight (default: none), as [`StageBuilder::bytes`] weighs them.
+    /// Sets the cap on payload bytes in flight (default: none), as [`StageBuilder::bytes`] weighs them.
     ///
     /// A unit larger than the whole budget is admitted alone, and counts as oversize in the report.
     ///
     /// A unit that grows beyond the budget in an idempotent stage is cancelled, and waits until its bytes fit. No newly
     /// admitted unit overtakes it, so it waits only for units that are already in flight. After a wait of 100 ms, the
     /// unit may exceed the budget: it runs as soon as no other unit runs. Only one unit at a time may do so. The next
-    /// unit may exceed the budget once the flow is within it again, or after another 100 ms.
+    /// unit may exceed the budget once the flow is within the budget again, or after another 100 ms.
     pub fn memory(&mut self, bytes: u64) -> &mut Self {
         self.draft.memory = bytes;
         self
     }
 
-    /// The number of threads that all non-blocking stages share (default: one per core), at most
+    /// Sets the number of threads that all non-blocking stages share (default: one per core), at most
     /// [`MAX_WORKERS`](crate::MAX_WORKERS).
     pub fn workers(&mut self, threads: usize) -> &mut Self {
         self.draft.workers = threads;

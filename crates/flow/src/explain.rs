@@ -32,7 +32,7 @@ pub struct UnitPlace {
     pub stage: Option<String>,
     /// The unit's activity in the stage.
     pub doing: Doing,
-    /// The amount that the unit holds or waits for.
+    /// The amount of the resource that the unit holds or waits for.
     pub amount: u64,
     /// How long the activity has lasted, in nanoseconds.
     pub for_ns: u64,
@@ -95,23 +95,23 @@ pub enum WaitsFor {
         amount: u64,
         /// The number of units ahead in line.
         ahead: u64,
-        /// The line.
+        /// The line in which the unit waits.
         line: Box<LineState>,
     },
     /// A permit, which the next batch of the unit's stage needs.
     Permit {
         /// The number of units ahead in the stage's queue.
         ahead: u64,
-        /// The permit.
+        /// The state of the permit's resource.
         line: Box<LineState>,
     },
     /// A free key: the resource has its maximum number of keys.
     Key {
-        /// The resource.
+        /// The resource's name.
         resource: String,
         /// The number of units ahead in line.
         ahead: u64,
-        /// Keys that exist.
+        /// The number of keys that exist now.
         keys: u64,
     },
     /// Bytes of the budget.
@@ -149,7 +149,7 @@ pub struct Held {
     pub resource: String,
     /// The key, if the resource has keys.
     pub key: Option<String>,
-    /// The amount.
+    /// The amount that the unit holds.
     pub amount: u64,
 }
 

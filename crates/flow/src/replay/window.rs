@@ -15,9 +15,9 @@ use crate::trace::run::End;
 /// The most units of the source that are taken from a window; these are the newest.
 const MAX_UNITS: usize = 100_000;
 
-/// The pace counts as steady once this share of all departures is over.
+/// The pace counts as steady from the moment when this share of the units has left.
 const FIRST: f64 = 0.1;
-/// The pace counts as steady until this share of all departures is over.
+/// The pace counts as steady up to the moment when this share of the units has left.
 const LAST: f64 = 0.9;
 
 /// The indices of the two departures between which the pace is measured.

@@ -162,7 +162,7 @@ impl Clocks {
         Some((own_ns + charged_ns, delayed_ns))
     }
 
-    /// Ignores all time before the next run.
+    /// Forgets what was measured, so that no time before the next run counts.
     pub(super) fn forget(&mut self) {
         let _ = take_charged();
         (self.long, self.ended_ns, self.rest, self.wake_delay_ns) = (true, 0, Rest::None, None);
