@@ -8,11 +8,11 @@
 //!
 //! If the success rate is exactly `alpha`, the probability that the criterion is **ever** met, in an endless sequence
 //! of evaluations, is at most `eps`. The reason is that the inverse of the left side is the likelihood ratio of a
-//! uniform mixture of success rates to `alpha`. At the rate `alpha`, this ratio is a martingale that starts at 1
-//! (H. Robbins, "Statistical methods related to the law of the iterated logarithm", 1970). If the rate is not `alpha`, the criterion is met
-//! eventually with probability 1. The observed rate is then on the same side of `alpha` as the true rate, with a
-//! probability of at least `1 - eps` (Ding, Gandy and Hahn, "A simple method for implementing Monte Carlo tests",
-//! 2020).
+//! uniform mixture of success rates to `alpha`. At the rate `alpha`, this ratio is a martingale that starts at 1 (H.
+//! Robbins, "Statistical methods related to the law of the iterated logarithm", 1970). If the rate is not `alpha`, the
+//! criterion is met eventually with probability 1. The observed rate is then on the same side of `alpha` as the true
+//! rate, with a probability of at least `1 - eps` (Ding, Gandy and Hahn, "A simple method for implementing Monte Carlo
+//! tests", 2020).
 //!
 //! All values are logarithms: the test stops when the *level*, which is `ln` of the left side, falls below `ln eps`.
 //!
