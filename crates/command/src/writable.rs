@@ -115,7 +115,7 @@ fn try_beside<E>(path: &Path, list: impl FnOnce(&Path) -> E) -> io::Result<()> {
     let trial = path.with_file_name(temporary::name());
     let entry = list(&trial);
     File::create_new(&trial)?;
-    // A failure to remove the file does not change the result of the check.
+    // A failure to remove the file does not change the result of the check. The entry then stays in the list.
     if fs::remove_file(&trial).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
         std::mem::forget(entry);
     }

@@ -218,7 +218,7 @@ impl<E: std::error::Error> From<E> for Failure {
         let mut source = error.source();
         while let Some(cause) = source {
             let text = cause.to_string();
-            // Many error types already print their source.
+            // Many error types print their source in their own message. Such a source is not added again.
             if !message.ends_with(&text) {
                 message.push_str(": ");
                 message.push_str(&text);

@@ -288,7 +288,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                         break SubmitError::Full(unit);
                     };
                     // Admitting units from the gate may have left work for other threads, which are woken here. The mutex is
-                    // released because the listener may take long.
+                    // released because the listener that gets the dead letter may take long.
                     self.shared.unlock_and_wake(state);
                     has_dropped = true;
                     let message = "dropped to make room for a newer unit";

@@ -154,7 +154,7 @@ impl<R> Future for Ticket<R> {
         let waker = Contained::new(context.waker().clone());
         match self.cell.wait(waker) {
             Ok(_replaced) => Poll::Pending,
-            // The result arrived meanwhile.
+            // The result has arrived since the check above.
             Err(_waker) => Poll::Ready(self.cell.take().expect("a ticket was polled again after it gave its result")),
         }
     }
@@ -218,7 +218,8 @@ impl<R: Send + 'static> Sink<R> {
 impl<R: Send + 'static> TicketBook for Sink<R> {
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter> {
         match self.take_promise(row) {
-            // Ticket and promise share the cell. If the ticket is gone, the letter has no reader.
+            // Ticket and promise share the cell. If the promise is the only owner, the ticket is gone, and the letter is
+            // returned.
             Some(promise) if Arc::strong_count(&promise.0) > 1 => {
                 promise.0.put(Err(Unfinished::Dead(letter)));
                 None

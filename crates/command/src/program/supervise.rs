@@ -235,7 +235,7 @@ impl Process {
     fn read(pid: Pid, mark: &str) -> Option<Self> {
         let number = pid.as_raw_nonzero();
         let place = Place::of(number)?;
-        // The environment of another user's process cannot be read.
+        // The environment of another user's process cannot be read. Such a process counts as unmarked.
         let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
         let marked = environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
         Some(Self { pid, place, marked })

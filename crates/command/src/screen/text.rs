@@ -127,7 +127,7 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
         used += w;
     }
     // A sequence of characters may be wider than the sum of its characters: a variation selector may turn a symbol into
-    // an emoji.
+    // an emoji. So the width of the whole text is checked as well.
     while width(&out) >= columns {
         out.pop();
     }

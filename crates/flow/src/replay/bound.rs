@@ -33,12 +33,12 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
     let of_resources = model.resources.iter().zip(on_resources).map(|(resource, on)| {
         let least = match resource.supply {
             ModelSupply::Tokens(tokens) => on / tokens.max(1) as f64,
-            // The burst is available at the beginning.
+            // The tokens of the burst are there at the beginning, and take no time.
             ModelSupply::Rate { per_second, burst } => (on - burst as f64).max(0.0) / per_second * 1e9,
         };
         (least, resource.name.clone())
     });
-    // Workers for a stage's floor may exist in addition to the shared workers.
+    // Workers for a stage's floor may exist in addition to the shared workers, so they are added.
     let floors = model.stages.iter().filter(|stage| !stage.blocking).filter_map(|stage| stage.workers);
     let most_workers = model.workers + floors.map(|(floor, _)| floor).sum::<usize>();
     let of_machine = [

@@ -159,8 +159,8 @@ impl Draft {
                 // processor counts neither as computing nor as waiting, because the replay determines such waits
                 // itself.
                 let share = |ns: u64| (u128::from(ns) * u128::from(unit.wall_ns) / u128::from(wall.max(1))) as u64;
-                // In the model a unit computes on one core, but a program with several cores may have taken more
-                // processor time than wall time.
+                // In the model a unit computes on one core. A program with several cores may have taken more processor time
+                // than wall time, so the processor time is limited to the wall time.
                 let spent = share(spent).min(unit.wall_ns);
                 (spent, unit.wall_ns.saturating_sub(spent).saturating_sub(share(delayed)))
             }

@@ -113,9 +113,10 @@ impl Trace {
         draft.even_out(&header);
         let is_sample = draft.is_sample();
         let script = draft.script(&header)?;
-        // Units that never ran in a stage, because the run ended first, are in no record.
         let (units, children) = (script.roots().len() as u64, script.children() as u64);
-        // A unit that was dropped from the first queue for a newer one never ran in a stage, either.
+        // Units that never ran in a stage are in no record. They are the units that were dropped from the first queue for a
+        // newer one, which count as dead letters, and units that were left when the run ended. If any unit was left, the
+        // numbers of units are not compared.
         let is_whole = units <= measured.admitted && units + measured.dead_lettered >= measured.admitted;
         if measured.left == 0 && !is_sample && !(is_whole && children == measured.split) {
             return Err(TraceError::Contradiction(format!(

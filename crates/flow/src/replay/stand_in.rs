@@ -331,7 +331,7 @@ fn define(
             );
             let gather = gather.finish(move |group| closing.close(group)).max_groups(max_groups);
             let gather = gather.units(units).bytes(bytes).wait(Duration::from_nanos(wait_ns));
-            // The rule of the program's code is unknown, but the sizes of its groups are recorded.
+            // The rule of the program's code is unknown. Its groups are closed at their recorded sizes.
             let gather = if by_code { gather.full(|group: &Shade| group.members >= group.most) } else { gather };
             let gather = if even_if_torn { gather.even_if_torn() } else { gather };
             match by {

@@ -62,7 +62,7 @@ impl Draft {
         }
         let splits = || header.model.stages.iter().filter(|stage| stage.kind == Kind::Split);
         if !splits().any(|stage| stage.retires) {
-            // A child without a visit has not reached its first stage yet.
+            // A child without a visit has not reached its first stage yet, so its family is not complete.
             let seen: HashSet<u64> = self.visits.iter().map(|(id, ..)| *id).collect();
             torn.extend(parents.keys().filter(|id| !seen.contains(id)).map(|id| root_of(*id)));
         }

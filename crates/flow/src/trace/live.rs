@@ -162,7 +162,7 @@ impl LiveTrace {
     fn waiting(&self, most_bytes: usize) -> Option<(Arc<[u8]>, u64)> {
         let mut one_in = 1;
         loop {
-            // The chunk begins with a worker number that no worker has.
+            // The chunk begins with a worker number that no worker has, because no worker wrote these records.
             let (mut out, mut context) = (Vec::new(), Context::default());
             put(&mut out, u64::MAX);
             let begins = out.len();

@@ -235,7 +235,7 @@ impl Tape {
         }
         let bytes: Arc<[u8]> = bytes.into();
         lock(&self.ring).push(Frame { bytes: bytes.clone(), most_id, last_ns });
-        // A file may be slow; without the chunk's lock, only this worker waits for it.
+        // A write to the file may take long. The chunk's lock is released before it, so that only this worker waits.
         drop(chunk);
         if let Some(output) = &mut *lock(&self.out)
             && output.failed.is_none()

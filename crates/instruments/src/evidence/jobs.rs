@@ -84,7 +84,7 @@ impl Interrupts {
             thread::Builder::new().name("signals".to_owned()).spawn(move || {
                 for _ in signals.forever() {
                     if heard.unwanted.load(Ordering::Relaxed) {
-                        // Only the clean-up and the answer remain, and either may block.
+                        // Only the clean-up and the answer remain. Either may block, so the time for both is limited.
                         signals::end_soon(UNDECIDED, &AtomicBool::new(false), live::end);
                     }
                     heard.note();

@@ -128,7 +128,7 @@ impl<'a> Runner<'a> {
             false => Ok((None, None)),
         }
         .map_err(|source| self.program.watching(source))?;
-        // A program may have made its standard error non-blocking, and the flag would last into the next run.
+        // All runs share this pipe. An earlier program may have made it non-blocking, so that flag is cleared.
         fcntl_setfl(&self.errors, OFlags::empty()).map_err(|errno| self.program.watching(errno.into()))?;
         let start = Instant::now();
         let group = self

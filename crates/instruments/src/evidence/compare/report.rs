@@ -84,6 +84,7 @@ impl Answer<'_> {
 
     fn status(&self) -> u8 {
         // Without a claim, the first is smaller if the ratio is above 1. A claim holds if the ratio is below its limit.
+        // `good` is the value of `is_above` that leads to status 0.
         let good = self.args.at_most_slower.is_none();
         if self.others.iter().any(|other| other.is_above == Some(!good)) {
             FAILS
