@@ -34,7 +34,7 @@ pub const MAX_TRIALS: u64 = (1 << 53) - 1;
 pub fn log_choose(n: u64, k: u64) -> Result<Interval, Error> {
     let (k, rest) = split(n, k, "items chosen", "items")?;
     let ln = kernel::choose(k, rest);
-    // A coefficient is at least 1.
+    // A coefficient is at least 1, so its logarithm is at least 0.
     Ok(Interval { low: ln.lower().max(0.0), high: ln.upper() })
 }
 

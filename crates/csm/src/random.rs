@@ -106,7 +106,7 @@ mod tests {
         for _ in 0..60_000 {
             seen[random.below(6) as usize] += 1;
         }
-        // Six standard deviations of a count: 6 sqrt(60000 * 5/36).
+        // The tolerance is six standard deviations of a count: 6 sqrt(60000 * 5/36).
         assert!(seen.iter().all(|&n| n.abs_diff(10_000) < 548), "{seen:?}");
     }
 

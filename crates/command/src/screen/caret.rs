@@ -80,7 +80,7 @@ impl<'a> Source<'a> {
         let (mut visible, mut growth) = (String::with_capacity(text.len()), Vec::new());
         for (at, c) in text.char_indices() {
             match c {
-                // Before a newline, a carriage return is part of the line end. A space takes its place, so that offsets stay the same.
+                // A carriage return before a newline is part of the line end. A space replaces it, so offsets stay the same.
                 '\r' if text[at..].starts_with("\r\n") => visible.push(' '),
                 c => visible.push_str(&shown::lines(c.encode_utf8(&mut [0; 4]))),
             }

@@ -72,7 +72,7 @@ struct Ratios {
 impl Ratios {
     /// The `rank`-th smallest quotient; ranks count from one.
     fn smallest(&self, rank: u64) -> f64 {
-        // Positive floats are ordered as their bits.
+        // Positive floats have the same order as their bits, so the bits are searched by bisection.
         let (mut low, mut high) = (0, f64::INFINITY.to_bits());
         while low < high {
             let middle = low + (high - low) / 2;

@@ -109,7 +109,7 @@ mod tests {
             set.dedup();
             assert_eq!(set.len(), 4);
         }
-        // Six standard deviations: 6 sqrt(10000 * 0.4 * 0.6).
+        // The tolerance is six standard deviations of a count: 6 sqrt(10000 * 0.4 * 0.6).
         assert!(seen.iter().all(|&n| n.abs_diff(4000) < 294), "{seen:?}");
     }
 

@@ -75,7 +75,7 @@ fn invert(trials: u64, successes: u64, log_eps: f64) -> Interval {
 /// The largest float above 0 and at most `end` for which the condition is true; 0 if there is none. If the condition is
 /// true for a float, it must be true for all smaller floats.
 fn last(end: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    // Positive floats have the same order as their bits.
+    // Positive floats have the same order as their bits, so the bits are searched by bisection.
     let (mut low, mut high) = (0, end.to_bits());
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -227,7 +227,7 @@ impl MeanDriver {
         self.tests.iter().filter(|test| !test.proven).all(|test| {
             let x = if test.direction == Direction::Above { 1.0 } else { 0.0 };
             let best = self.moments.at_best(trials, x);
-            // Each value adds a few times 2^-53 to the error of the sums; see `Moments`.
+            // Each value adds a few times 2^-53 to the error of the sums. The second term of `room` covers that.
             let room = 1e-6 * (1.0 + test.log_eps.abs()) + 1e-14 * best.trials as f64;
             self.evidence.level_roughly(&best, test.mean, test.direction) > test.log_eps + room
         })

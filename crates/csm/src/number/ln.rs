@@ -101,7 +101,7 @@ pub(crate) fn ln_1p(x: Ball) -> Ball {
         return ln(x + 1.0);
     }
     let rounding = x.mid.hi.abs() * SERIES_ERROR + Dd::UNDERFLOW;
-    // The slope is 1/(1 + x), and the whole ball is above -1/2.
+    // The slope 1/(1 + x) is steepest at the lower end of the ball, where 1 + x is at least 0.998 minus the radius.
     debug_assert!(x.radius < 0.25);
     Ball::from(series(x.mid)).widen(rounding + x.radius / (0.998 - x.radius))
 }

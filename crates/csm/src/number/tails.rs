@@ -150,7 +150,7 @@ mod tests {
         /// `I_x(a, b) = I_x(a + 1, b) + x^a (1-x)^b / (a B(a, b))`, for shapes of all kinds.
         #[test]
         fn neighbouring_shapes_differ_by_one_term(a in -10.0f64..40.0, b in -10.0f64..40.0, at in -6.0f64..6.0) {
-            // Multiples of 2^-12, so that a + 1 is a float too.
+            // Shapes are multiples of 2^-12, so that a + 1 is a float too.
             let grid = |bits: f64| (bits.exp2() * 4096.0).ceil() / 4096.0;
             let (a, b) = (grid(a), grid(b));
             let center = a / (a + b);

@@ -88,7 +88,7 @@ fn used(process: &UniformTail, ln_share: f64, log_eps: f64) -> f64 {
     }
     for (hits, &q) in alive.iter().enumerate() {
         let (successes, failures) = counts(HORIZON, hits as u64);
-        // For a state of negligible probability, the tail is not computed.
+        // For a state of negligible probability, the share `t` is not computed but counts as 1, which is safe.
         let still = if q < 1e-9 {
             1.0
         } else {

@@ -63,7 +63,8 @@ pub(super) fn calibrate(threshold: Threshold, mixtures: &[TailMixture; 2], log_e
         (if is_rare_side { favour } else { 1.0 }) / (1.0 + favour)
     });
     let by_ville = Shares::of(threshold, mixtures, log_eps, shares);
-    // The probability of stopping grows somewhat faster than the shares, and in steps.
+    // The probability of stopping grows somewhat faster than the shares, and in steps. So a factor may turn out to be too
+    // large, and is then lowered.
     let mut factor = CLOSE / by_ville.used();
     for _ in 0..MAX_ATTEMPTS {
         if factor <= 1.0 {

@@ -134,7 +134,8 @@ mod tests {
                         if level == f64::INFINITY {
                             continue;
                         }
-                        // Likelihood, width and share have the denominators 2^(bits n), 2^bits and 2^(bits (n + 1)).
+                        // Likelihood, width and share have the denominators 2^(bits n), 2^bits and 2^(bits (n + 1)), which
+                        // cancel.
                         let truth = ln(&(&likelihood * width), &share);
                         let name = format!("{s} of {n} at {alpha:e}: {level:e}");
                         assert!(of(level) >= truth.1, "{name} is below the truth");

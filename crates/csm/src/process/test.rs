@@ -174,7 +174,7 @@ impl Test {
 
     /// Whether the exact evidence is certainly too weak to prove this direction, with a margin for all rounding.
     pub(crate) fn is_clear_of(&self, direction: Direction, trials: u64, successes: u64) -> bool {
-        // Four times the maximum error of a level that is near `ln eps`.
+        // `room` is four times the maximum error of a level that is near `ln eps`.
         let room = 4e-6 * (1.0 + self.log_eps.abs());
         self.towards_arms(direction)
             .all(|arm| arm.process.level_at_least(trials, successes) - arm.ln_share > self.log_eps + room)
