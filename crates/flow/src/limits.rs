@@ -7,7 +7,7 @@ pub const DEFAULT_MAX_KEYS: usize = 65_536;
 /// The maximum number of workers of a flow, or of one stage.
 ///
 /// By default, a Linux process can have some 32,000 threads: each takes two mappings, its stack and the guard page, and
-/// `vm.max_map_count` is 65,530. This limit leaves room for the other threads and the files of the process.
+/// `vm.max_map_count` is 65,530. This limit leaves room for the other threads and mappings of the process.
 pub const MAX_WORKERS: usize = 4096;
 /// The maximum number of fibers of one stage.
 pub const MAX_FIBERS: usize = 1 << 20;

@@ -37,7 +37,7 @@ struct Part {
     /// The shape that favourable outcomes increase. `favourable` and the other shape are multiples of 1/8.
     favourable: f64,
     other: f64,
-    /// The logarithm of the hazard before any trial, combined with that of the part's weight.
+    /// The logarithm of the hazard before any trial, plus the logarithm of the part's share of the stake.
     ln_prior: Ball,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Took {
     pub(super) status: Option<i32>,
 }
 
-/// All runs of a command, in seconds.
+/// The times of all runs of a command, in seconds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Times {
     pub(super) wall: Vec<f64>,
