@@ -346,9 +346,9 @@ impl Trace {
     }
 
     /// Returns the number of units that wait when a replay begins. Makes the line longer if the replay has a higher
-    /// cap on units in flight than the run. With a higher cap, a line that fills the flow would grow until
-    /// it fills the flow again, but a window is too short to show that. So copies of units in line replace the last
-    /// units that arrived.
+    /// cap on units in flight than the run: if at least half of the units in flight wait in lines, a real run with the
+    /// higher cap would have more of them. A window is too short to show that growth. So copies of units in line replace
+    /// the last units that arrived.
     fn lengthen_line(&self, order: &mut Vec<usize>, inflight: u64) -> usize {
         let (standing, before) = (self.script.standing(), self.header.model.inflight);
         if standing == 0 || inflight <= before || self.waiting() < before / 2 {

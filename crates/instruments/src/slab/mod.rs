@@ -181,7 +181,7 @@ fn object_json(object: Object, contents: Option<&[u8]>) -> serde_json::Value {
     })
 }
 
-/// Returns the sixteen bytes of the handle.
+/// Returns the sixteen bytes of the handle in hexadecimal.
 fn handle_text(object: Object) -> String {
     hex::encode(bytemuck::bytes_of(&object.handle))
 }

@@ -48,7 +48,7 @@ impl Times {
         self.system += took.system.as_secs_f64();
     }
 
-    /// `None` without a run.
+    /// Returns the summary, or `None` if there was no run.
     pub(super) fn summary(&self) -> Option<Summary> {
         let mut sorted = self.wall.clone();
         sorted.sort_by(f64::total_cmp);
