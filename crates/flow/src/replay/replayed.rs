@@ -346,8 +346,8 @@ impl Trace {
     }
 
     /// Returns the number of units that wait when a replay begins. Makes the line longer if the replay has a higher
-    /// cap on units in flight than the run: if at least half of the units in flight wait in lines, a real run with the
-    /// higher cap would have more of them. A window is too short to show that growth. So copies of units in line replace
+    /// cap on units in flight than the run: if the waiting units take up at least half of the run's cap, a real run with
+    /// the higher cap would have more of them. A window is too short to show that growth. So copies of units in line replace
     /// the last units that arrived.
     fn lengthen_line(&self, order: &mut Vec<usize>, inflight: u64) -> usize {
         let (standing, before) = (self.script.standing(), self.header.model.inflight);
