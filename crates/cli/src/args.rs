@@ -273,8 +273,8 @@ mod tests {
             let lines: Vec<&str> = help.lines().collect();
             for pair in lines.windows(2) {
                 let prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
-                // Two successive lines at the left margin are a paragraph that the text itself breaks. The lines below a
-                // heading are indented.
+                // A paragraph must be one line of the text, so two successive lines may not both start at the left
+                // margin. The lines below a heading are indented.
                 assert!(!(prose(pair[0]) && prose(pair[1])), "{command}: `{}` and `{}`", pair[0], pair[1]);
             }
         }

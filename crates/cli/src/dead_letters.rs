@@ -70,7 +70,7 @@ pub(crate) struct DeadLetters {
     origin: Origin,
     /// The file, opened at the first letter, and locked for as long as this run lasts.
     file: Turn<Option<LineFile>>,
-    /// The device and inode of the file whose letters this run retries, and which it keeps locked.
+    /// The device and inode of the file whose letters this run retries. The run keeps that file locked.
     retried: OnceLock<(u64, u64)>,
     /// The name of the retried file during the retry, and its name afterwards.
     aside: OnceLock<(PathBuf, PathBuf)>,
@@ -290,7 +290,8 @@ impl DeadLetters {
 
     /// Locks the file for this run until the file is closed. Returns `false` if a live run writes to it.
     fn lock(&self, file: &File) -> io::Result<bool> {
-        // A lock that this run holds through another open descriptor would conflict with this one.
+        // This run has locked the retried file already, through another open descriptor; a second lock would conflict
+        // with that one.
         Ok(self.is_retried(file) || lock(file)?)
     }
 

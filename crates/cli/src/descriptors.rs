@@ -130,7 +130,8 @@ fn needed(op: &OpSpec, raised: bool) -> u64 {
         // own.
         OpSpec::Exec(_) if raised => 8,
         OpSpec::Exec(_) => 6,
-        // An `append` keeps its file open for the whole run, and the printer has its own descriptors.
+        // These ops open no descriptor for a unit. An `append` keeps its file open for the whole run, which [`lists`]
+        // counts, and the printer has its own descriptors.
         OpSpec::Append { .. }
         | OpSpec::Print { .. }
         | OpSpec::Set { .. }
@@ -151,7 +152,8 @@ fn needed(op: &OpSpec, raised: bool) -> u64 {
 /// The number of files that each `append` may keep open if its path differs from unit to unit.
 pub(crate) fn open_lists(file: &FlowFile) -> usize {
     let stages = file.stages.iter().filter(|stage| has_many_lists(&stage.op)).count() as u64;
-    // A quarter, since units, connections and programs need descriptors as well.
+    // The files of these stages get a quarter of the descriptors, since units, connections and programs need
+    // descriptors as well.
     let share = Limits::of_this_process().hard.saturating_sub(USUALLY_OPEN + BESIDE) / 4 / stages.max(1);
     share.clamp(1, MAX_LISTS) as usize
 }
@@ -173,11 +175,12 @@ fn lists(op: &OpSpec, open_lists: usize) -> u64 {
 /// The number of idle connections that an `http-get` stage may keep.
 #[cfg(feature = "http")]
 pub(crate) fn idle_connections() -> usize {
-    // A run that raises the soft limit has done so by now. More connections would take descriptors from the units.
+    // A run that raises the soft limit has done so by now, so this soft limit is the final one.
     idle_under(Limits::of_this_process().soft) as usize
 }
 
-/// The number of idle connections that a stage may keep under a limit.
+/// The number of idle connections that a stage may keep if the process may have `limit` descriptors: an eighth of them,
+/// since the units need the others, and at most [`MAX_IDLE`].
 fn idle_under(limit: u64) -> u64 {
     (limit / 8).clamp(1, MAX_IDLE)
 }
@@ -192,12 +195,13 @@ impl Limits {
     fn share(self, file: &FlowFile, workers: usize, blocking: &[bool], in_use: u64) -> Share {
         let of = |limit, raised| share_of(file, workers, blocking, limit, in_use, raised);
         let with_soft = of(self.soft, false);
-        // Without programs, nothing needs the lower soft limit, and the page of the run may have many clients.
+        // A run without programs always raises its limit: no program needs the lower one, and each client of the page
+        // of the run takes a descriptor.
         let starts_programs = file.stages.iter().any(|stage| matches!(stage.op, OpSpec::Exec(_)));
         let raises = self.hard > self.soft && (with_soft.is_short() || !starts_programs);
         let share = if raises { of(self.hard, true) } else { with_soft };
-        // A higher limit also allows more idle connections, so not all of it is for units. The sufficient limit is
-        // therefore found by trial.
+        // A higher limit also allows more idle connections, so the units get only a part of each increase. The loop
+        // therefore raises the limit until the units have enough.
         let mut larger = of(share.limit, true);
         while larger.is_short() {
             larger = of(larger.limit.saturating_add(larger.wanted - larger.left), true);
@@ -255,7 +259,7 @@ mod tests {
         parse("f.toml".as_ref(), &text, &[]).unwrap()
     }
 
-    /// The number that units share under a limit that cannot be raised.
+    /// The number of descriptors that the units share if the limit cannot be raised.
     fn share(file: &FlowFile, workers: usize, blocking: &[bool], limit: u64, in_use: u64) -> Option<u64> {
         Limits { soft: limit, hard: limit }.share(file, workers, blocking, in_use).to_share()
     }

@@ -221,7 +221,7 @@ impl Group {
         }
     }
 
-    /// Takes the group's payload, once.
+    /// Takes the group's payload; returns `None` if it was taken before.
     pub(crate) fn take_content(&mut self) -> Option<Vec<u8>> {
         let content = match std::mem::replace(&mut self.content, Content::Taken) {
             Content::Count => self.count.to_string().into_bytes(),

@@ -15,9 +15,10 @@ use millstream_flow::{Cx, Failure};
 
 use crate::file::model::MachineSpec;
 
-/// The time between two readings of the machine's numbers.
+/// The minimum time between two readings of the machine's numbers. A unit that waits checks the numbers again after
+/// this time.
 const LOOK: Duration = Duration::from_millis(50);
-/// A unit that has waited too long in the stage returns to its queue, and may start again after this pause.
+/// The pause of a unit that has waited too long for the machine, and so returns to its queue.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause of a unit that returns to its queue because the run ends. It is longer than the end of the run takes.
@@ -28,7 +29,8 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(crate) struct Machine {
     spec: MachineSpec,
     looked: Mutex<Option<Looked>>,
-    /// Set when waits must end. Relaxed, like the flag below: it publishes nothing else.
+    /// Set when the run ends, so that all waits end. Both flags are accessed with `Relaxed`, since they publish no
+    /// other data.
     ends: AtomicBool,
     /// Whether a unit was sent back to its queue after `ends` was set.
     sent_back: AtomicBool,
@@ -40,7 +42,7 @@ struct Looked {
     at: Instant,
     /// The number of starts that the last reading still allows.
     starts: u64,
-    /// The reason why the last reading allowed no start.
+    /// The reason why the last reading allowed no start; `None` if it allowed a start.
     short: Option<String>,
 }
 
@@ -83,7 +85,8 @@ impl Machine {
         self.sent_back.load(Ordering::Relaxed)
     }
 
-    /// The reason why no program may start at the moment; `None` if one may.
+    /// The reason why the last reading allowed no program to start; `None` if it allowed a start, or if there was no
+    /// reading.
     pub(crate) fn short(&self) -> Option<String> {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.short.clone()
     }
@@ -99,7 +102,7 @@ impl Machine {
 
     fn look(&self) -> Looked {
         let mut looked = Looked { at: Instant::now(), starts: u64::MAX, short: None };
-        // A number that the kernel does not provide delays no program.
+        // If the kernel does not provide a number, the limit on that number delays no program.
         if let (Some(limit), Some(running)) = (self.spec.load, runnable()) {
             looked.starts = limit.saturating_sub(running);
             if looked.starts == 0 {

@@ -398,7 +398,7 @@ impl Pass {
     }
 
     fn next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Permanent, since a retry would read the same open file.
+        // Errors of this kind are permanent: a retry would read the same open file.
         let changed = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         let left = self.opened.len - self.at;
         if left == 0 {

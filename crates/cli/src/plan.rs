@@ -167,7 +167,8 @@ fn chains(file: &FlowFile) -> Vec<String> {
         if stage.op.has_else() {
             chains.push(follow(format!("{}, else", text::printable(&stage.name)), stage.otherwise.as_deref()));
         }
-        // The chain above shows the path of the first copy.
+        // The chain that leads to this stage continues with the first copy, so only the other copies get chains of
+        // their own.
         for to in stage.op.copies().unwrap_or_default().iter().skip(1) {
             chains.push(follow(format!("{}, copy", text::printable(&stage.name)), Some(&**to)));
         }
@@ -227,7 +228,8 @@ fn need(need: &NeedSpec) -> String {
 fn resources(page: &mut Page, file: &FlowFile, plan: &Plan) {
     let mut rows = Vec::new();
     for resource in &plan.resources {
-        // The engine also treats the slots of a bounded queue as a resource, but the table of stages shows them.
+        // The slots of a bounded queue are resources of the engine as well. They are left out here, since the table of
+        // stages shows them.
         let Some(spec) = file.resources.iter().find(|spec| spec.name == resource.name) else { continue };
         let name = if spec.kind.is_keyed() { format!("{}:*", resource.name) } else { resource.name.clone() };
         let batch = if spec.hold == Hold::Batch { ", held by a batch" } else { "" };
@@ -368,7 +370,7 @@ impl Page {
         self.paragraph(&text::left(name, 12), &" ".repeat(12), said);
     }
 
-    /// A heading, and rows of a name and a text about it; nothing if there are no rows.
+    /// Adds a heading, and a row for each name with its text. Adds nothing if there are no rows.
     fn named(&mut self, heading: &str, rows: &[(&str, String)]) {
         let Some(widest) = rows.iter().map(|(name, _)| text::width(&text::printable(name))).max() else { return };
         let columns = widest.min(NAME_COLUMNS);

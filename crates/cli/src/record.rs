@@ -46,8 +46,8 @@ pub(crate) struct Record {
     origin: Origin,
     /// The size of the file: first from the walk, then corrected by the `read` stage.
     pub size: Option<u64>,
-    /// Payload bytes that a later `read` stage will read. They count from admission on, so that memory is granted
-    /// before the unit enters.
+    /// Payload bytes that a later `read` stage will read. They count towards the unit's weight from admission on, so
+    /// that memory is granted before the unit enters.
     pub declared: u64,
     /// Bytes by which a later `zstd` stage may make an incompressible payload larger. They count as well: otherwise a
     /// byte budget full of such payloads would leave no room for any of them to proceed.

@@ -46,7 +46,7 @@ pub(crate) fn open_below(root: &OwnedFd, relative: &Path) -> io::Result<(File, M
     match opened {
         Ok(file) => checked(file),
         Err(Errno::LOOP) => Err(io::Error::new(
-            // Permanent, since a retry would find the same link.
+            // Errors of this kind are permanent: a retry would find the same link.
             io::ErrorKind::InvalidInput,
             "the path has a symbolic link, and this walk follows none (`follow = true` of the source would)",
         )),

@@ -115,7 +115,8 @@ fn heed_signals() -> std::io::Result<Arc<AtomicBool>> {
 fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Result<(), TestError> {
     // All files are read before the first case runs, so that a mistake in the last file is reported at once.
     let mut flows = Vec::new();
-    // A glob such as `*.toml` also matches flows without cases, and the case files themselves.
+    // A glob such as `*.toml` also matches the case files, which are left out here, and flows without cases, which are
+    // only checked.
     let is_case_file = |path: &Path| args.flow.len() > 1 && args.flow.iter().any(|flow| cases::beside(flow) == *path);
     let (with_cases, without): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.flow.iter().filter(|flow| !is_case_file(flow)).partition(|flow| cases::beside(flow).exists());

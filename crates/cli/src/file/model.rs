@@ -162,17 +162,18 @@ pub(crate) enum ResourceKind {
 }
 
 impl ResourceKind {
-    /// Whether needs for it name a key.
+    /// Whether the resource has keys. Each need for a resource with keys names a key.
     pub(crate) fn is_keyed(&self) -> bool {
         matches!(self, Self::KeyedTokens(_) | Self::KeyedRate(_))
     }
 
-    /// Whether it is a rate, which is spent and never released.
+    /// Whether the resource is a rate. Units spend the grants of a rate, and never release them.
     pub(crate) fn is_rate(&self) -> bool {
         matches!(self, Self::Rate(_) | Self::KeyedRate(_))
     }
 
-    /// The largest amount that one need can ever be granted: the tokens, or a rate's burst.
+    /// The largest amount that one need can ever be granted: the number of tokens (for each key, if there are keys), or
+    /// the burst of a rate.
     pub(crate) fn capacity(&self) -> u64 {
         match self {
             Self::Tokens(tokens) | Self::KeyedTokens(tokens) => *tokens,
@@ -250,7 +251,7 @@ pub(crate) struct FibersSpec {
     pub stack_bytes: usize,
 }
 
-/// An end of `workers = "1..cores"`.
+/// The minimum or the maximum of a stage's `workers`, such as `1` or `cores` in `workers = "1..cores"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkersBound {
     /// A number.
@@ -260,7 +261,7 @@ pub(crate) enum WorkersBound {
 }
 
 impl WorkersBound {
-    /// The number that this end means in a flow of `workers` threads.
+    /// The number of workers that the bound stands for in a flow with `workers` threads.
     pub(crate) fn resolve(self, workers: usize) -> usize {
         match self {
             Self::Count(count) => count,

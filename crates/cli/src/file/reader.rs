@@ -129,7 +129,8 @@ impl<'a> Section<'a> {
         self.get(key).map_or(Some(default), |entry| read(&entry))
     }
 
-    /// The value of `key`, if it is present. The outer `None` means that the value is wrong.
+    /// The value of `key` as `read` returns it. The outer `None` means that the value is wrong, the inner `None` that
+    /// the key is absent.
     pub(super) fn optional<T>(
         &mut self,
         key: &'static str,
@@ -243,7 +244,7 @@ impl<'a> Entry<'a> {
         result.map_err(|message| self.senseless(format!("`{}`: {message}", self.name), "here")).ok()
     }
 
-    /// The string, if the value is one; otherwise `None`, which is not reported.
+    /// The value, if it is a string. Any other value gives `None`, and no problem is reported.
     pub(super) fn as_text(&self) -> Option<&'a str> {
         match self.node {
             Node::Value(value) => value.as_str(),
@@ -251,7 +252,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The integer, if the value is one; otherwise `None`, which is not reported.
+    /// The value, if it is an integer. Any other value gives `None`, and no problem is reported.
     pub(super) fn as_integer(&self) -> Option<i64> {
         match self.node {
             Node::Value(value) => value.as_integer(),
@@ -259,7 +260,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The boolean, if the value is one; otherwise `None`, which is not reported.
+    /// The value, if it is a boolean. Any other value gives `None`, and no problem is reported.
     pub(super) fn as_flag(&self) -> Option<bool> {
         match self.node {
             Node::Value(value) => value.as_bool(),
@@ -267,7 +268,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The date as it is written, if the value is one; otherwise `None`, which is not reported.
+    /// The text of the value, if it is a date. Any other value gives `None`, and no problem is reported.
     pub(super) fn as_date(&self) -> Option<String> {
         match self.node {
             Node::Value(Value::Datetime(date)) => Some(date.value().to_string()),
@@ -280,7 +281,7 @@ impl<'a> Entry<'a> {
         self.table().is_some()
     }
 
-    /// Whether it is an array of values.
+    /// Whether the value is an array of values.
     pub(super) fn is_array(&self) -> bool {
         matches!(self.node, Node::Value(Value::Array(_)))
     }

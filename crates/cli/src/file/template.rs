@@ -342,7 +342,8 @@ impl Template {
         }
     }
 
-    /// The text, if it is the same for every unit: nothing but text and bound fields.
+    /// The template's text, if it is the same for every unit, that is, if the template consists of text and bound
+    /// fields only.
     pub(crate) fn constant(&self) -> Option<&[u8]> {
         match self.pieces.as_slice() {
             [] => Some(b""),
@@ -430,7 +431,8 @@ impl Template {
                 Piece::Field(placeholder) => {
                     let value =
                         fields.field(&placeholder.field).ok_or_else(|| RenderError::of(&placeholder.field, fields))?;
-                    // Most templates have one field, and are rendered without a second allocation.
+                    // The texts after the field are included, so a template with one field, as most have, needs no
+                    // second allocation.
                     out.reserve(texts + value.len());
                     let start = out.len();
                     placeholder.render_into(&value, out);

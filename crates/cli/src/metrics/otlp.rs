@@ -34,7 +34,7 @@ const EVERY: Duration = Duration::from_secs(15);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum time that the end of a run waits for the last push.
 const LAST: Duration = Duration::from_secs(2);
-/// The additional time for the message that the last push has failed.
+/// The time that the end of a run waits after [`LAST`] for the thread's message that the last push has failed.
 const WORD: Duration = Duration::from_millis(200);
 /// The default address of collectors.
 const DEFAULT: &str = "http://127.0.0.1:4318";

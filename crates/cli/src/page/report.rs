@@ -43,7 +43,7 @@ struct Beside {
     gathered_files: Vec<GatheredFile>,
 }
 
-/// A file that a stage gathered from its units.
+/// A file of lines that an `append` stage with `fresh` gathered from its units.
 #[derive(Debug, Deserialize)]
 struct GatheredFile {
     stage: String,

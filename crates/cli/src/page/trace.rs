@@ -26,7 +26,7 @@ const LOOKS: u32 = 240;
 
 /// The maximum time of a replay for a slider.
 const ANSWER: Duration = Duration::from_millis(150);
-/// The minimum size of a meaningful sample.
+/// The minimum number of visits of a meaningful sample.
 const FEWEST_VISITS: usize = 5_000;
 
 /// Reads and replays a trace.

@@ -73,7 +73,7 @@ impl Read for Section {
                 let read = match read {
                     Ok(0) if most > 0 => {
                         let message = "it has become shorter while this unit was in flight; run the flow again for it";
-                        // Permanent, since a retry would read the same open file.
+                        // Errors of this kind are permanent: a retry would read the same open file.
                         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
                     }
                     read => read,

@@ -52,7 +52,7 @@ struct Page<'a> {
     inflight: u64,
     memory: Option<u64>,
     workers: u64,
-    /// The text in the flow file.
+    /// The condition under which the run halts, as a flow file writes it.
     halt: Option<String>,
     machine: Machine,
     stages: Vec<Stage<'a>>,
@@ -79,7 +79,7 @@ struct Stage<'a> {
     workers_max: u64,
     /// Whether the stage has threads of its own.
     blocking: bool,
-    /// `null` if it follows from measured times.
+    /// The number of units that a worker takes at once; `null` if the engine derives the number from measured times.
     batch_size: Option<usize>,
     batch_wait_ns: u64,
     idempotent: bool,

@@ -32,7 +32,8 @@ fn warning(file: &FlowFile, plan: &Plan, resource: &ResourceSpec) -> Option<Stri
         .flat_map(|(spec, stage)| spec.needs.iter().map(move |need| Asks { spec, stage, need }))
         .filter(|asks| asks.need.resource == resource.name)
         .collect();
-    // Tokens that are held until a later stage are also held by units that no worker runs.
+    // There is no warning if a unit may hold the tokens until a later stage: units that no worker runs can then hold
+    // tokens as well.
     let first = asks.first().filter(|_| asks.iter().all(|asks| asks.need.until.is_none()))?;
     let in_flight = plan.inflight.saturating_mul(asks.iter().map(|asks| asks.need.amount).max()?);
     let name = format!("`{}` has {}", resource.name, text::counted(capacity, "token"));

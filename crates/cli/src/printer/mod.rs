@@ -45,7 +45,7 @@ pub(crate) struct Output {
     pub stdout: Vec<u8>,
     /// For standard error.
     pub stderr: Vec<u8>,
-    /// Precedes every line, with a tab.
+    /// The text before every line, followed by a tab.
     pub tag: Option<Vec<u8>>,
 }
 
@@ -79,9 +79,9 @@ type OnTrouble = Box<dyn Fn(&Trouble) + Send + Sync>;
 struct State {
     order: Order<Waiting>,
     due: VecDeque<Waiting>,
-    /// Bytes of the outputs that are due or being written.
+    /// The number of bytes of the outputs that are due or being written.
     due_bytes: u64,
-    /// Bytes of the outputs that wait for their turn in memory.
+    /// The number of bytes of the outputs in memory that wait for their turn.
     held_bytes: u64,
     spool: Spool,
     /// Whether the printer's thread has been started.
@@ -203,7 +203,8 @@ impl Printer {
         self.shared.changed.notify_all();
     }
 
-    /// Notes that standard output no longer has a reader, which a program that writes to it directly has found out.
+    /// Notes that standard output no longer has a reader. A program that writes to standard output directly has found
+    /// that out.
     pub(crate) fn reader_is_gone(&self) {
         self.shared.in_trouble(&Trouble::ReaderGone);
     }
@@ -270,7 +271,8 @@ impl State {
         }
     }
 
-    /// The output in the form in which it waits for its turn.
+    /// The output in the form in which it waits for its turn: in memory, or on disk if the waiting outputs would take
+    /// more than `capacity` bytes of memory.
     fn hold(&mut self, mut output: Output, capacity: u64) -> Waiting {
         let bytes = output.bytes();
         if self.held_bytes + bytes > capacity
@@ -291,7 +293,8 @@ impl State {
 }
 
 impl Shared {
-    /// The lock is held for a few instructions, and while a spooled output is written or read.
+    /// Locks the state. The lock is held for a few instructions only, unless an output is written to the spool or read
+    /// from it.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

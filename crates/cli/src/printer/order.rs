@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A place in the order: the number of a unit, and then for each split the number of the piece and a zero. The key
-/// of a unit that has been split ends in the number of its next piece.
+/// A place in the order, as a list of numbers. A unit that is not a piece has one number, for example 5. The keys of
+/// its pieces are 5-0-0, 5-1-0 and so on. After two pieces, the key of the unit itself is 5-2, so the unit comes after
+/// these pieces and before unit 6. A piece of a piece has two more numbers in the same way.
 type Key = Vec<u64>;
 
 /// Units by their places, and the outputs that wait for earlier units.
@@ -40,7 +41,8 @@ impl<T> Order<T> {
     pub(super) fn split(&mut self, name: u64) -> u64 {
         let Some(key) = self.keys.get_mut(&name) else { return self.enter() };
         self.inside.remove(key);
-        // The key has an odd length until the unit is split, and then ends in the number of the next piece.
+        // The length of a key is odd until the first split. From then on it is even, and the last number is that of the
+        // next piece.
         let is_first = key.len() % 2 == 1;
         if is_first {
             key.push(0);
@@ -79,7 +81,7 @@ impl<T> Order<T> {
         self.held.entry(key).or_default().push(output);
     }
 
-    /// All outputs that are held, in order, whether they are due or not.
+    /// Removes all held outputs and returns them in order, whether they are due or not.
     pub(super) fn rest(&mut self) -> Vec<T> {
         std::mem::take(&mut self.held).into_values().flatten().collect()
     }

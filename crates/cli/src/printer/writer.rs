@@ -87,7 +87,8 @@ fn write_all(stream: &mut Option<Stream<'_>>, content: &[u8]) -> io::Result<()> 
     written
 }
 
-/// Adds content to a piece, each line after the tag and a tab if there is a tag, and writes the piece when it is full.
+/// Adds content to a piece, and writes the piece when it is full. If there is a tag, each line follows the tag and a
+/// tab.
 fn put(piece: &mut Vec<u8>, content: &[u8], tag: Option<&[u8]>, mut write: impl FnMut(&[u8])) {
     let mut add = |piece: &mut Vec<u8>, content: &[u8]| {
         if piece.len() + content.len() > PIECE {

@@ -236,7 +236,7 @@ impl Record {
         self.origin == Origin::Gathered
     }
 
-    /// The nearest unit in the line of descent, from this unit on, that [`is_gathered`](Self::is_gathered).
+    /// The first [gathered](Self::is_gathered) unit in the line of descent, which begins with this unit.
     pub(crate) fn gathered_whole(&self) -> Option<&Self> {
         self.line_of_descent().find(|record| record.is_gathered())
     }
@@ -283,7 +283,8 @@ impl Record {
         }
     }
 
-    /// The path from the unit of the source to this piece: its number among the pieces at each split.
+    /// The path from the unit of the source to this piece: for each split on the path, the number of the piece through
+    /// which the path continues.
     pub(crate) fn parts(&self) -> Vec<u64> {
         let mut parts: Vec<u64> =
             self.line_of_descent().take_while(|record| record.parent.is_some()).map(|record| record.part).collect();
@@ -291,7 +292,8 @@ impl Record {
         parts
     }
 
-    /// The number of the last piece made from this unit, in this run or an earlier one.
+    /// The number of the last piece made from this unit, in this run or an earlier one; `None` if the unit is not
+    /// split.
     pub(crate) fn brought_out(&self) -> Option<u64> {
         // Relaxed: the unit has left the stage that counts its pieces, and the engine orders that stage's stores
         // before this load.

@@ -56,7 +56,7 @@ impl RareFacts {
 }
 
 impl RareFacts {
-    /// The number of bytes of the unit's texts.
+    /// The number of bytes of the texts among these facts: the set fields with their names, and the fault.
     pub(super) fn bytes(&self) -> usize {
         let set: usize = self.set.iter().map(|(name, value)| name.len() + value.len()).sum();
         set + self.fault.as_ref().map_or(0, String::len)
@@ -64,7 +64,7 @@ impl RareFacts {
 }
 
 impl Rare {
-    /// Whether the unit has rare facts.
+    /// Whether no rare fact of the unit has ever been set.
     pub(super) fn is_none(&self) -> bool {
         self.0.is_none()
     }

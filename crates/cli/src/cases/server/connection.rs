@@ -78,7 +78,7 @@ impl Connector for Server {
 
     fn connect(&self, details: &ConnectionDetails<'_>, _: Option<()>) -> Result<Option<Connection>, ureq::Error> {
         let url = details.uri.to_string();
-        // Normalised in the same way as the URLs of the case file.
+        // The URL is normalised in the same way as the URLs of the case file.
         let url = web_url::parse(&url).map_or(url, String::from);
         Ok(Some(Connection {
             server: self.clone(),

@@ -60,7 +60,7 @@ pub(crate) enum OpSpec {
     },
     /// `print`: the payload goes to the command's standard output.
     Print {
-        /// Precedes every line, with a tab.
+        /// The text before every line, followed by a tab.
         tag: Option<Template>,
         /// Payloads are printed in the order of admission.
         ordered: bool,
@@ -81,7 +81,7 @@ pub(crate) enum OpSpec {
         /// The expected value.
         equals: Template,
     },
-    /// `set`: gives the payload or fields values that are made from other fields.
+    /// `set`: sets the payload, or fields, to values that are made from other fields.
     Set {
         /// The new payload.
         payload: Option<Template>,
@@ -222,7 +222,7 @@ pub(crate) struct ExecSpec {
     pub stdout: ExecStdout,
     /// The destination of the program's standard error.
     pub stderr: ExecStderr,
-    /// Precedes every line that is printed, with a tab.
+    /// The text before every line that is printed, followed by a tab.
     pub tag: Option<Template>,
     /// Outputs are printed in the order of admission.
     pub ordered: bool,
@@ -256,8 +256,8 @@ pub(crate) enum ExecStdout {
         /// Whether the file of a failed program is also kept.
         failed: bool,
     },
-    /// `"print"`: the output goes to this process's standard output as a whole, even if the program has failed for
-    /// good.
+    /// `"print"`: when the program has ended, its output goes to this process's standard output in one piece. The
+    /// output of a program that has failed for good is printed as well.
     Print,
     /// `"null"`: the output is discarded, and the payload is unchanged.
     Null,
@@ -270,7 +270,8 @@ pub(crate) enum ExecStdout {
 pub(crate) enum ExecStderr {
     /// `"message"`, the default: if the program fails, the end of the text goes into the failure's message.
     Message,
-    /// `"print"`: the same, and the text goes to this process's standard error as a whole.
+    /// `"print"`: the same, and when the program has ended, the text goes to this process's standard error in one
+    /// piece.
     Print,
     /// `{ file = "PATH" }`: the same, and the text goes to a file, which gets its name when the program has ended.
     File(Template),
@@ -311,11 +312,11 @@ pub(crate) enum Method {
     Head,
     /// A request with a body; it is repeated only by a retry.
     Post,
-    /// A request with a body, which may be made again.
+    /// A request with a body; it may be repeated.
     Put,
     /// A request with a body; like `POST`, it is repeated only by a retry.
     Patch,
-    /// A request without a body, which may be made again.
+    /// A request without a body; it may be repeated.
     Delete,
 }
 

@@ -339,7 +339,7 @@ mod tests {
             ("op = \"blake3\"", "op = \"check\"\nfield = \"size\"\nequals = \"5\""),
             ("op = \"blake3\"", "op = \"parse\""),
         ] {
-            // Some cases replace several lines at once, so the comments at their ends are removed first.
+            // Some cases replace several lines at once, so the comments at the ends of lines are removed first.
             let text: String = REFERENCE
                 .lines()
                 .map(|line| line.split("   #").next().unwrap_or("").trim_end().to_owned() + "\n")

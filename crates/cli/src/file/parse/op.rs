@@ -229,7 +229,7 @@ fn copy(section: &mut Section<'_>) -> Option<OpSpec> {
 /// The largest piece that `split` takes, unless the flow file says otherwise.
 const MAX_PIECE: u64 = 16 << 20;
 
-/// A kind of piece, before the keys that belong to it are read.
+/// The kind of the pieces, as `by` names it. The other keys, which depend on the kind, are read later.
 #[derive(Clone, Copy, PartialEq)]
 enum Piece {
     Lines,
@@ -310,7 +310,7 @@ fn split(section: &mut Section<'_>) -> Option<OpSpec> {
 }
 
 fn gather(section: &mut Section<'_>) -> Option<OpSpec> {
-    /// The kind of a group's payload, before the keys that belong to the kind are read.
+    /// The kind of a group's payload, as `reduce` names it. The other keys, which depend on the kind, are read later.
     #[derive(Clone, Copy)]
     enum Way {
         Concat,

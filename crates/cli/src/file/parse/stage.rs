@@ -234,7 +234,8 @@ fn stage(mut section: Section<'_>, name: Option<&Text>, following: Option<Option
     }
 }
 
-/// `next` and `else`: a stage's name, or `"end"` for retirement. The outer `None` means that it is neither.
+/// Reads the value of `next` or `else`: a stage's name, or `"end"`. The outer `None` means that the value is wrong, the
+/// inner `None` that units retire.
 fn edge(entry: &Entry<'_>, scope: &Scope<'_>) -> Option<Option<String>> {
     let text = entry.text("the name of a stage in quotes, or \"end\"")?;
     if scope.stages.contains(&text.value.as_str()) {
