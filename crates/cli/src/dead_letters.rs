@@ -136,7 +136,7 @@ impl DeadLetters {
         match File::open(&path) {
             Ok(found) => match self.lock(&found) {
                 Ok(false) => Ok(()),
-                // The lock is held until the file has been renamed.
+                // The lock is held until `found` is closed, which is after the file has been renamed.
                 _ if self.is_retried(&found) => self.set_retried_aside(&path),
                 _ => set_aside(&path),
             },

@@ -130,7 +130,8 @@ impl Record {
     /// The folder from which `path` is opened, and the path relative to it, if the unit's walk follows no symbolic
     /// links and `path` is within the walked tree.
     fn walked<'a>(&self, path: &'a Path) -> Option<(&OwnedFd, &'a Path)> {
-        // A piece opens no file that its unit may not open.
+        // For a piece, the folder is that of its unit of the source, so the piece cannot open other files than that
+        // unit.
         let whole = self.whole();
         let root = whole.root.as_deref()?;
         Some((root, regular::part_below(path, &whole.text[..whole.rel_at])?))

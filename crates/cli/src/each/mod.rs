@@ -75,7 +75,7 @@ fn prepare(args: &EachArgs) -> Result<Option<RunArgs>, EachError> {
     let command = Command::read(&args.words, args.takes(), args.shell)?;
     let source = flow_text::Source::of(args, &command)?;
     if matches!(&source, flow_text::Source::Items(items) if items.is_empty()) {
-        // The list can be empty because, for example, a pattern of the shell matches no file.
+        // An empty list may be a mistake, for example a pattern of the shell that matches no file. So it is reported.
         if !args.output.quiet {
             complain("no items follow `:::`: there is nothing to do");
         }

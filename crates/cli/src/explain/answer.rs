@@ -175,7 +175,7 @@ fn unknown(what: &str, resources: &[ResourceSnapshot], keys: &[String]) -> Strin
     said
 }
 
-/// Lists the first few of many names.
+/// Lists the first names, and says how many more there are.
 fn few(names: &[String]) -> String {
     const FEW: usize = 8;
     let shown = names.iter().take(FEW).map(String::as_str).collect::<Vec<_>>().join(", ");

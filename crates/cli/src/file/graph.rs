@@ -299,7 +299,8 @@ impl Graph<'_> {
         self.nodes[index].op.is_some_and(gathers_families) && !self.splits_before(index, |_| true)
     }
 
-    /// The stage that gathers pieces by their unit although this stage has already gathered them by something else.
+    /// If this stage gathers pieces by something other than their unit: the later stage that would gather the same
+    /// pieces by their unit.
     fn mixes_families(&self, index: usize) -> Option<usize> {
         let op = self.nodes[index].op?;
         if !matches!(op, OpSpec::Gather(_)) || gathers_families(op) || !self.splits_before(index, |_| true) {

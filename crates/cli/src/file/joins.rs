@@ -153,7 +153,7 @@ struct Waiting {
 
 fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiting> {
     let mut found = Vec::new();
-    // Only a walk yields each path once.
+    // Only a walk yields each path once. With other sources, a path does not identify one unit.
     let SourceSpec::Walk { root, .. } = source else { return found };
     if group > 1 {
         return found;
@@ -170,7 +170,8 @@ fn waiting(stages: &[StageSpec], source: &SourceSpec, group: usize) -> Vec<Waiti
     }
     let mut graph = Graph::new(stages);
     for (index, spec, key, units) in keyed {
-        // A key with a field other than a path may differ among the pieces of one unit.
+        // If the key has a field other than a path, the pieces of one unit may go to different groups, so a group may
+        // get fewer pieces than the unit has.
         let is_by_unit_alone = key.fields().all(|(field, _)| is_path(field));
         let is_unlimited = spec.wait.is_none() && spec.bytes.is_none() && spec.max_groups.is_none();
         for join in graph.joins_at(index) {

@@ -78,7 +78,8 @@ pub(crate) struct MachineSpec {
 
 impl FlowFile {
     /// The largest payload that an op brings into memory although it could stream it: an eighth of the byte budget, but
-    /// at least the memory that streaming itself takes. So several units can be in flight however large they are.
+    /// at least the memory that streaming itself takes. So the budget has room for several units, however large their
+    /// payloads are.
     pub(crate) fn most_in_memory(&self) -> u64 {
         self.memory.map_or(u64::MAX, |memory| (memory / 8).max(PIECE as u64))
     }

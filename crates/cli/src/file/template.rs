@@ -155,7 +155,7 @@ impl Field {
             dotted => {
                 let known = PLAIN.map(|(plain, _)| plain);
                 let near = match dotted {
-                    // A row of a table is an object with a member for each column.
+                    // The columns of a table are members, called `{json.COLUMN}`.
                     Some(("csv" | "tsv", column)) if !column.is_empty() => Some(format!("json.{column}")),
                     Some((family, rest)) if !rest.is_empty() => {
                         suggest::closest(family, ["param", "json", "set", "parent", "copy"])
@@ -224,7 +224,7 @@ struct Placeholder {
     json: bool,
     /// `{…[..N]}`.
     prefix: Option<usize>,
-    /// Its position in the template's text, braces included.
+    /// The position of the field in the template's text, braces included.
     range: Range<usize>,
 }
 

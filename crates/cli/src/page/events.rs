@@ -96,7 +96,8 @@ impl Events {
         let mut events = Events::default();
         let mut from = serde_json::Deserializer::from_reader(from);
         match events.deserialize(&mut from) {
-            // A program that was killed may have written an array of events without its end.
+            // A program that was killed may have written an array of events without its end. The events before that are
+            // shown.
             Err(error) if error.is_eof() && !events.in_object && !events.spans.is_empty() => {}
             read => read.and_then(|()| from.end())?,
         }

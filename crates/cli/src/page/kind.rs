@@ -61,7 +61,8 @@ pub(super) fn of(path: &Path, most: u64) -> Result<Kind, PageError> {
         _ => SOME_JSON,
     };
     match read {
-        // A program that was killed may have written an array of events without its end.
+        // A program that was killed may have written an array of events without its end. The events before that are
+        // shown.
         Err(error) if error.is_eof() && begin.trim_ascii_start().starts_with(b"[") => {}
         read => read.map_err(|error| PageError::json(path, what, &error))?,
     }

@@ -39,7 +39,7 @@ pub(crate) struct RareFacts {
 }
 
 impl RareFacts {
-    /// The facts of a unit that has none.
+    /// The values that stand for the facts of a unit without rare facts.
     const NONE: Self = Self {
         blake3: None,
         sha256: None,

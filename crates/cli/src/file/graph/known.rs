@@ -85,7 +85,7 @@ impl<'g, 'a> Search<'g, 'a> {
     /// Whether the copy in question never comes to this stage, and the stage does not make that copy itself.
     fn is_of_another_copy(&self, stage: usize, question: &Question) -> bool {
         let Some(copied) = &question.copied_for else { return false };
-        // A name that is not a stage is reported where it is written.
+        // A name that is not a stage is reported elsewhere.
         let Some(&copied) = self.graph.index.get(copied.as_str()) else { return false };
         let splits = matches!(self.graph.nodes[stage].op, Some(OpSpec::Split(_)));
         !splits && stage != copied && !self.graph.after[copied][stage]
@@ -147,7 +147,8 @@ impl<'g, 'a> Search<'g, 'a> {
         let Question { field, copied_for, stage: to } = question;
         let of_unit = |field: &Field| Answer::Ask(vec![Question { stage, field: field.clone(), copied_for: None }]);
         let is_copy = matches!(by, SplitBy::Copies(_));
-        // A piece of the copy is no longer a copy.
+        // The question is about the copy for the stage `copied`. A `split` makes no copies, and a copy for another
+        // stage is not that copy.
         if copied_for.as_ref().is_some_and(|copied| !is_copy || self.graph.nodes[*to].name != copied) {
             return Answer::No;
         }
@@ -173,7 +174,8 @@ impl<'g, 'a> Search<'g, 'a> {
         let ask = |field: Field| Question { stage, field, copied_for: None };
         match field {
             Field::Count | Field::Size | Field::Mode | Field::Input | Field::Param(_) => Answer::Yes,
-            // The copy, as it arrives at this stage.
+            // The field has a value if the copy has it on arrival at this stage, or if it is a field of the parent's
+            // copies.
             Field::Copy(copied, of_copy) => Answer::Ask(vec![
                 Question { stage, field: (**of_copy).clone(), copied_for: Some(copied.clone()) },
                 ask(Field::Parent(Box::new(field.clone()))),
