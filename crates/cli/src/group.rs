@@ -183,7 +183,8 @@ impl Group {
         Ok(())
     }
 
-    /// Keeps a member's content, at the position `order` or after all others.
+    /// Keeps a member's content, and the bytes that follow it, in `parts`. Its position among the contents is `order`,
+    /// or the last if there is no `order`.
     pub(crate) fn keep(&mut self, order: Option<u64>, parts: [&[u8]; 2]) {
         if !matches!(self.content, Content::Kept { .. }) {
             self.content = Content::Kept { bytes: Vec::new(), ends: Vec::new() };

@@ -289,7 +289,7 @@ impl Stream {
         self.weight
     }
 
-    /// The content's first bytes, as many as fit.
+    /// The content's first bytes, as many as fit into `room`.
     pub(crate) fn start<'a>(&self, room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
         let mut reader = self.reader().map_err(|error| self.failure(&error))?;
         let mut filled = 0;

@@ -367,7 +367,8 @@ fn all<'a, T>(entry: &Entry<'a>, expected: &str, read: impl Fn(&Entry<'a>) -> Op
     read.into_iter().collect()
 }
 
-/// The advice for an unknown name.
+/// The advice for an unknown name: the nearest known name, or else all known names after `some`; `none` if no name is
+/// known.
 fn choose<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone, none: &str, some: &str) -> String {
     match suggest::closest(name, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -13,10 +13,11 @@
 //!
 //! # What waits by parent
 //! The cap on units in flight bounds the open groups of a join. While a group is open, at least one piece of its unit,
-//! or a piece of such a piece, is in flight and waits in no group. Otherwise all pieces of the unit would wait in
-//! groups by parent, since [`graph`](super::graph) refuses other groups between the fork and the join, and the
-//! innermost of these groups would be closed. No piece belongs to two units. So a join has at most as many open groups
-//! as units may be in flight, and one more for each fork, which may produce one piece beyond that cap to make progress.
+//! or a piece of such a piece, is in flight and waits in no group. Suppose that all of them wait in groups. These are
+//! groups by parent, since [`graph`](super::graph) refuses other groups between the fork and the join. The innermost of
+//! these groups has all remaining pieces of its unit, so the engine closes it, and the unit that it becomes is in
+//! flight. No piece belongs to two units. So a join has at most as many open groups as units may be in flight, and one
+//! more for each fork, which may produce one piece beyond that cap to make progress.
 //!
 //! # What waits by text
 //! A group by text, or of all units, may wait for units that never come, but at most until the end of the run. The
@@ -308,7 +309,7 @@ impl<'a> Graph<'a> {
         gather(&self.stages[stage]).is_some_and(|spec| spec.by == GatherBy::Parent)
     }
 
-    /// The forks whose pieces come to the join.
+    /// Returns one [`Join`] for each fork whose pieces come to the stage `join`, up to [`MAX_FORKS`].
     fn joins_at(&mut self, join: usize) -> Vec<Join> {
         let forks = (0..self.stages.len()).filter(|stage| self.is_fork(*stage) && self.after[*stage][join]);
         let forks: Vec<usize> = forks.collect();

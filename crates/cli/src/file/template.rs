@@ -198,7 +198,7 @@ pub(crate) trait Fields {
     /// The field's value, or `None` when this unit has none (no `blake3` stage has run, the line is not a URL, …).
     fn field(&self, field: &Field) -> Option<Cow<'_, [u8]>>;
 
-    /// The names for which `{json.NAME}` has a value here, for messages.
+    /// The names for which `{json.NAME}` has a value in this unit, as a list for messages.
     fn member_names(&self) -> Option<String> {
         None
     }
@@ -320,7 +320,7 @@ impl Template {
         Self { pieces: vec![Piece::Field(placeholder)] }
     }
 
-    /// The fields that it uses, each with its position in the template's text.
+    /// The fields that the template uses, each with its position in the template's text.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&Field, Range<usize>)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Field(placeholder) => Some((&placeholder.field, placeholder.range.clone())),

@@ -174,8 +174,8 @@ impl<'g, 'a> Search<'g, 'a> {
         let ask = |field: Field| Question { stage, field, copied_for: None };
         match field {
             Field::Count | Field::Size | Field::Mode | Field::Input | Field::Param(_) => Answer::Yes,
-            // The field has a value if the copy has it on arrival at this stage, or if it is a field of the parent's
-            // copies.
+            // The field has a value if the copy has one on arrival at this stage, or if the unit that was split has one
+            // from an earlier `gather`.
             Field::Copy(copied, of_copy) => Answer::Ask(vec![
                 Question { stage, field: (**of_copy).clone(), copied_for: Some(copied.clone()) },
                 ask(Field::Parent(Box::new(field.clone()))),
