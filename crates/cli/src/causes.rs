@@ -131,7 +131,7 @@ fn without_unit(message: &str, record: Option<&Record>) -> String {
     let mut message = one_line(message);
     for field in [Field::Path, Field::Rel, Field::Name, Field::Stem, Field::Host] {
         let value = match field {
-            // The text as the message shows it.
+            // Messages show a unit's text in its safe form.
             Field::Path => record.map(Record::shown_text),
             _ => record.and_then(|record| record.field(&field)),
         };
@@ -152,7 +152,7 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of a long text.
+/// The text, with an ellipsis in place of the characters after the first [`MAX_MESSAGE`].
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &text[..end]),

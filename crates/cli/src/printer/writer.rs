@@ -87,8 +87,8 @@ fn write_all(stream: &mut Option<Stream<'_>>, content: &[u8]) -> io::Result<()> 
     written
 }
 
-/// Adds content to a piece, and writes the piece when it is full. If there is a tag, each line follows the tag and a
-/// tab.
+/// Adds content to a piece, and writes the piece when it is full. If there is a tag, the tag and a tab are added before
+/// each line, and a newline after a last line without one.
 fn put(piece: &mut Vec<u8>, content: &[u8], tag: Option<&[u8]>, mut write: impl FnMut(&[u8])) {
     let mut add = |piece: &mut Vec<u8>, content: &[u8]| {
         if piece.len() + content.len() > PIECE {

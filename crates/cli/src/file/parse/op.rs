@@ -193,7 +193,7 @@ fn parse(section: &mut Section<'_>) -> Option<OpSpec> {
     Some(OpSpec::Parse { format: ParseFormat::Regex(expression.as_str().to_owned()) })
 }
 
-/// A program of streams that runs in constant space.
+/// The program of streams, if it runs in bounded space. Otherwise, or if it is wrong, a problem is reported.
 fn expression(entry: &Entry<'_>) -> Option<String> {
     let text = entry.text("a program in quotes, such as 'filter(lines(), length(it) > 0)'")?;
     let Err(found) = stream::check(&text.value) else { return Some(text.value) };
