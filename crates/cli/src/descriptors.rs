@@ -28,7 +28,7 @@ const OF_FIBERS: u64 = 4;
 /// The number of descriptors that a process is assumed to have open if `/proc` cannot be read.
 const USUALLY_OPEN: u64 = 16;
 
-/// The maximum number of idle connections.
+/// The maximum number of idle connections that one stage keeps.
 const MAX_IDLE: u64 = 256;
 
 /// The maximum number of files that an `append` keeps open.
@@ -71,7 +71,7 @@ pub(crate) struct Share {
 impl Share {
     /// The number of descriptors that the units share; `None` if there are enough for all units that can run at once.
     pub(crate) fn to_share(self) -> Option<u64> {
-        // At least one unit at a time gets its descriptors.
+        // The units share enough descriptors for at least one unit at a time, whatever the limit leaves.
         self.is_short().then_some(self.left.max(self.each))
     }
 

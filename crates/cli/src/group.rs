@@ -137,7 +137,7 @@ impl Group {
         self.copies.push(copy);
     }
 
-    /// The copy that went to this stage, if it has joined.
+    /// The copy that went to this stage, if that copy has joined.
     pub(crate) fn copy(&self, stage: &str) -> Option<&Record> {
         self.copies.iter().find(|copy| copy.copied_for().is_some_and(|copied| **copied == *stage))
     }

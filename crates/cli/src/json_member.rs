@@ -144,8 +144,8 @@ impl<'de> Visitor<'de> for Collect<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        // Memory for the worst case is reserved at once, so nothing is copied while the members grow. Pages of the
-        // reservation that are never written take no memory.
+        // Memory for the worst case is reserved before the first member is read, so nothing is copied while the members
+        // grow. Pages of the reservation that are never written take no memory.
         self.members.0.try_reserve_exact(self.most).map_err(serde::de::Error::custom)?;
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
             let text = value.get();

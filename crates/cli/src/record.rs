@@ -49,8 +49,8 @@ pub(crate) struct Record {
     /// Payload bytes that a later `read` stage will read. They count towards the unit's weight from admission on, so
     /// that memory is granted before the unit enters.
     pub declared: u64,
-    /// Bytes by which a later `zstd` stage may make an incompressible payload larger. They count as well: otherwise a
-    /// byte budget full of such payloads would leave no room for any of them to proceed.
+    /// Bytes by which a later `zstd` stage may make an incompressible payload larger. They count towards the weight as
+    /// well: otherwise a byte budget full of such payloads would leave no room for any of them to proceed.
     pub headroom: u64,
     /// The unit's bytes.
     pub payload: Payload,

@@ -113,7 +113,8 @@ fn heed_signals() -> std::io::Result<Arc<AtomicBool>> {
 }
 
 fn test_all(args: &TestArgs, interrupted: &AtomicBool, count: &mut Count) -> Result<(), TestError> {
-    // All files are read before the first case runs, so that a mistake in the last file is reported at once.
+    // All files are read before the first case runs, so that a mistake in the last file is reported before any case has
+    // run.
     let mut flows = Vec::new();
     // A glob such as `*.toml` also matches the case files, which are left out here, and flows without cases, which are
     // only checked.

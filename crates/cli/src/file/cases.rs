@@ -1,7 +1,7 @@
 //! Case files: inputs with which `millstream test` runs a flow, and the expected outcomes.
 //!
 //! The cases of `fetch.toml` are in the file `fetch.test.toml` beside it. Case files are read in the same way as flow
-//! files: all mistakes of a file are reported at once, each with its position.
+//! files: all mistakes of a file are reported together, each with its position.
 
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -73,7 +73,7 @@ pub(crate) struct Answer {
 pub(crate) struct Program {
     /// The program and its arguments.
     pub run: Vec<String>,
-    /// The standard input that the program must get.
+    /// The standard input that the program must get; any input if absent.
     pub stdin: Option<Vec<u8>>,
     /// The program's standard output.
     pub stdout: Vec<u8>,
@@ -112,11 +112,11 @@ pub(crate) struct ExpectedUnit {
 /// A unit that becomes a dead letter.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExpectedDeath {
-    /// The unit's path, line or argument.
+    /// The unit's path, line or argument; any unit if absent.
     pub unit: Option<String>,
-    /// The stage in which it fails.
+    /// The stage in which the unit fails; any stage if absent.
     pub stage: Option<String>,
-    /// A part of the failure's message.
+    /// A part of the failure's message; any message if absent.
     pub message: Option<String>,
     /// The line of this unit in the case file.
     pub line: usize,

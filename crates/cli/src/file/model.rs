@@ -246,7 +246,7 @@ pub(crate) struct StageSpec {
 /// `fibers = 1000`, with `stack = "256KiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FibersSpec {
-    /// The maximum number of units at once.
+    /// The maximum number of units that the stage runs at once, each on a fiber.
     pub most: usize,
     /// The size of a stack, in bytes of address space.
     pub stack_bytes: usize,

@@ -70,12 +70,12 @@ impl<T> Order<T> {
         self.due()
     }
 
-    /// Whether outputs of this unit are due at once.
+    /// Whether an output of this unit is due as soon as the unit has produced it.
     pub(super) fn is_due(&self, name: u64) -> bool {
         self.keys.get(&name).is_none_or(|key| self.inside.first().is_none_or(|first| key <= first))
     }
 
-    /// Keeps an output of a unit in the flow until it is due.
+    /// Keeps an output until it is due. The unit that has produced it is still in the flow.
     pub(super) fn hold(&mut self, name: u64, output: T) {
         let key = self.keys.get(&name).cloned().unwrap_or_default();
         self.held.entry(key).or_default().push(output);

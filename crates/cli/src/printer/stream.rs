@@ -40,7 +40,8 @@ impl<'a> Stream<'a> {
                     self.written.fetch_add(written as u64, Ordering::Relaxed);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Another process that shares the pipe or the terminal has made it non-blocking.
+                // Another process that shares the pipe or the terminal has made it non-blocking, so the write does not
+                // wait for room.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait_for_room()?,
                 Err(error) => return Err(error),
             }

@@ -28,7 +28,7 @@ pub(crate) struct RareFacts {
     pub(super) copy: Option<Arc<str>>,
     /// The number of the retried dead letter that this unit comes from.
     pub letter: Option<usize>,
-    /// The progress of the unit's pieces, once it is being split.
+    /// The progress of the unit's pieces; `None` until the unit is split.
     pub pieces: Option<Arc<PiecesSoFar>>,
     /// In a retry: the number of the last piece that an earlier run has made from this unit.
     pub passed: u64,

@@ -15,9 +15,9 @@ pub(crate) enum Condition {
     Has(Template),
     /// `{ stale = "PATH", than = "PATH" }`: the first file is missing, or is older than the second.
     Stale {
-        /// The file that is made.
+        /// The file that may be missing or older.
         target: Template,
-        /// The file from which it is made.
+        /// The file from which `target` is made.
         than: Template,
     },
     /// `{ number = "TEXT", at_least = 1, below = 10 }`: the text is a number within all bounds.

@@ -9,7 +9,7 @@ use crate::file::template::Template;
 /// The work of a stage.
 #[derive(Debug, Clone)]
 pub(crate) enum OpSpec {
-    /// `read`: the file becomes the payload; the memory for it is reserved first.
+    /// `read`: the content of a file becomes the payload. Memory for the payload is reserved before the file is read.
     Read {
         /// The file; default `{path}`.
         path: Template,

@@ -88,7 +88,7 @@ pub(super) fn op(section: &mut Section<'_>) -> Option<OpSpec> {
         EXEC => exec(section),
         HTTP_GET => http(section, Method::Get),
         HTTP => {
-            // `GET` has its own op.
+            // The first method is `GET`, which has its own op.
             let methods: Vec<_> = Method::ALL[1..].iter().map(|method| (method.name(), *method)).collect();
             let method = section.require("method", "method = \"POST\"").and_then(|entry| entry.choice(&methods));
             let read = http(section, method.unwrap_or(Method::Post));
