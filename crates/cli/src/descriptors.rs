@@ -92,7 +92,7 @@ impl Share {
         needed(op, self.raises)
     }
 
-    /// A sentence about a limit that is too small.
+    /// A sentence about a limit that is too small; `None` if the limit suffices.
     pub(crate) fn warning(self) -> Option<String> {
         let Share { wanted, limit, left, each, enough, .. } = self;
         let then = if left < each {

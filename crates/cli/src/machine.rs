@@ -120,7 +120,7 @@ impl Machine {
     }
 }
 
-/// The number of runnable threads, without the calling thread.
+/// The number of runnable threads, without the calling thread; `None` if the kernel does not provide it.
 fn runnable() -> Option<u64> {
     runnable_in(&fs::read_to_string("/proc/loadavg").ok()?)
 }
@@ -130,7 +130,7 @@ fn runnable_in(loadavg: &str) -> Option<u64> {
     running.parse::<u64>().ok().map(|running| running.saturating_sub(1))
 }
 
-/// The number of bytes that programs can allocate without swapping.
+/// The number of bytes that programs can allocate without swapping; `None` if the kernel does not provide it.
 fn available() -> Option<u64> {
     available_in(&fs::read_to_string("/proc/meminfo").ok()?)
 }

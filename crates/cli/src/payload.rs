@@ -156,7 +156,8 @@ impl Payload {
         (**stream).clone()
     }
 
-    /// The bytes of a payload in memory, for a change in place; a slice of a block is copied first.
+    /// The bytes of a payload in memory, for a change in place; `None` for a stream. A slice of a block is copied
+    /// first.
     pub(crate) fn owned(&mut self) -> Option<&mut Vec<u8>> {
         if let Self::Slice(bytes) = self {
             *self = Self::Bytes(bytes.to_vec());
@@ -224,7 +225,7 @@ impl Payload {
         Ok(Cow::Owned(bytes))
     }
 
-    /// The bytes of a payload that is in memory.
+    /// The bytes of a payload that is in memory; `None` for a stream.
     pub(crate) fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Bytes(bytes) => Some(bytes),

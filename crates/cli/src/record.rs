@@ -64,13 +64,13 @@ pub(crate) struct Record {
     pub(crate) done_by: u32,
     /// The unit's place in the order of outputs, if the flow prints in order.
     pub(crate) place: Option<Arc<Place>>,
-    /// The unit of which this one is a piece, without its payload.
+    /// The unit of which this one is a piece, without its payload; `None` if this unit is not a piece.
     parent: Option<Parent>,
     /// The unit's number among the pieces of `parent`, from 1.
     part: u64,
     /// The number of splits that have led to this unit.
     level: u32,
-    /// The units from which this one was gathered.
+    /// The units from which this one was gathered; `None` if it was not gathered.
     group: Option<Box<Group>>,
     /// The facts that only few units have.
     pub(crate) rare: Rare,

@@ -119,7 +119,7 @@ fn number(what: &str) -> Option<u64> {
     what.bytes().all(|byte| byte.is_ascii_digit()).then(|| what.parse().ok()).flatten()
 }
 
-/// Returns the key after a resource's name and a colon.
+/// Returns the key after a resource's name and a colon; `None` if `what` does not begin with these.
 fn key_of<'a>(what: &'a str, resource: &str) -> Option<&'a str> {
     what.strip_prefix(resource)?.strip_prefix(':')
 }

@@ -65,7 +65,7 @@ impl FlowFile {
         }
     }
 
-    /// The reason why the flow cannot run with these INPUTs.
+    /// The reason why the flow cannot run with these INPUTs; `None` if it can.
     fn misused_inputs(&self, inputs: &[OsString]) -> Option<Problem> {
         let usage = |inputs: &str| format!("write `millstream run {} {inputs}`", shown::path(&self.path));
         let at_source = |message: String, label| Problem::new(message).at(self.source_span.clone(), label);
@@ -95,7 +95,8 @@ impl FlowFile {
 }
 
 impl SourceSpec {
-    /// The template of the folder that is walked, or of the file that is read.
+    /// The template of the folder that is walked, or of the file that is read; `None` for standard input and for
+    /// `args`.
     fn origin_mut(&mut self) -> Option<&mut Template> {
         match self {
             Self::Walk { root: from, .. } | Self::Lines { from: LinesFrom::File(from), .. } => Some(from),

@@ -299,8 +299,8 @@ impl Graph<'_> {
         self.nodes[index].op.is_some_and(gathers_families) && !self.splits_before(index, |_| true)
     }
 
-    /// If this stage gathers pieces by something other than their unit: the later stage that would gather the same
-    /// pieces by their unit.
+    /// The later stage that would gather pieces by their unit although this stage has mixed the pieces of several
+    /// units; `None` if there is no such stage.
     fn mixes_families(&self, index: usize) -> Option<usize> {
         let op = self.nodes[index].op?;
         if !matches!(op, OpSpec::Gather(_)) || gathers_families(op) || !self.splits_before(index, |_| true) {
@@ -384,7 +384,7 @@ impl Graph<'_> {
         false
     }
 
-    /// The problem that no `parse` stage before this one has a group of this name.
+    /// The problem that no `parse` stage before this one has a group of this name; `None` if one may have it.
     fn never_matched(&self, index: usize, name: &str, span: Range<usize>) -> Option<Problem> {
         let groups = self.groups_before(index)?;
         if groups.iter().any(|group| group == name) {

@@ -35,7 +35,8 @@ pub(super) fn place(raw: &str, value: &str, range: &Range<usize>) -> Option<Rang
     is_value.then(|| inner_from + start..inner_from + end.max(start))
 }
 
-/// The number of bytes of the first character of `text`, in the literal and in the value.
+/// The number of bytes of the first character or escape of `text`, in the literal and in the value; `None` if the
+/// escape is not valid.
 fn step(text: &str, has_escapes: bool) -> Option<(usize, usize)> {
     let first = text.chars().next()?;
     if first != '\\' || !has_escapes {

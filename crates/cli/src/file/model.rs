@@ -45,7 +45,7 @@ pub(crate) struct FlowFile {
     pub memory: Option<u64>,
     /// Threads that serve the stages; the machine's parallelism when absent.
     pub workers: Option<usize>,
-    /// The condition under which the run halts because units fail.
+    /// The condition under which the run halts because units fail; none when absent.
     pub halt: Option<HaltPolicy>,
     /// `machine`: the limits on the machine's load and free memory beyond which no program starts.
     pub machine: MachineSpec,
@@ -70,9 +70,9 @@ pub(crate) struct FlowFile {
 /// `machine`: the limits on the machine's load and free memory beyond which no program starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MachineSpec {
-    /// The number of runnable threads at or above which no program starts.
+    /// The number of runnable threads at or above which no program starts; no limit if absent.
     pub load: Option<u64>,
-    /// The number of available bytes below which no program starts.
+    /// The number of available bytes below which no program starts; no limit if absent.
     pub memory_free: Option<u64>,
 }
 
@@ -118,7 +118,8 @@ pub(crate) enum SourceSpec {
         from: LinesFrom,
         /// Lines end with a NUL byte instead of a newline, as `find -print0` writes them.
         null: bool,
-        /// One unit for each block of whole lines, of about this many bytes.
+        /// The size of a block of whole lines, in bytes; each block is a unit. If absent, each line is a unit (or an
+        /// item of a group).
         block: Option<usize>,
     },
     /// `args = true`: one unit for each INPUT of the command line.
@@ -212,7 +213,7 @@ pub(crate) struct StageSpec {
     pub needs: Vec<NeedSpec>,
     /// `retry`; no retries when absent.
     pub retry: Option<RetrySpec>,
-    /// The maximum duration of an attempt.
+    /// The maximum duration of an attempt; no limit if absent.
     pub timeout: Option<Duration>,
     /// Whether the op may be run again on the same unit; if absent, the op decides.
     pub idempotent: Option<bool>,

@@ -88,7 +88,8 @@ struct Shown {
     data: String,
     /// The markup for readers without scripts.
     plain: String,
-    /// The units that the sliders replay, and the result of a replay with the run's own settings.
+    /// The units that the sliders replay, and the result of a replay with the run's own settings; `None` if the page
+    /// has no sliders.
     sliders: Option<(Trace, Answer)>,
 }
 

@@ -52,7 +52,7 @@ struct Page<'a> {
     inflight: u64,
     memory: Option<u64>,
     workers: u64,
-    /// The condition under which the run halts, as a flow file writes it.
+    /// The condition under which the run halts, as a flow file writes it; `null` if there is none.
     halt: Option<String>,
     machine: Machine,
     stages: Vec<Stage<'a>>,
@@ -85,7 +85,7 @@ struct Stage<'a> {
     idempotent: bool,
     timeout_ns: Option<u64>,
     retries: u32,
-    /// The first pause before a retry and the longest.
+    /// The first pause before a retry and the longest; `null` if the stage does not retry.
     backoff_ns: Option<[u64; 2]>,
     after_failure: &'static str,
     needs: Vec<Need<'a>>,

@@ -141,7 +141,7 @@ impl Record {
         Self { text, origin, parent, part, level, mode, rare, ..Self::default() }
     }
 
-    /// The stage for which this unit is a copy.
+    /// The stage for which this unit is a copy; `None` if it is not a copy.
     pub(crate) fn copied_for(&self) -> Option<&Arc<str>> {
         self.rare.copy.as_ref()
     }
@@ -222,7 +222,7 @@ impl Record {
         self.parent.is_some()
     }
 
-    /// The units from which this one was gathered.
+    /// The units from which this one was gathered; `None` if it was not gathered.
     pub(crate) fn group(&self) -> Option<&Group> {
         self.group.as_deref()
     }

@@ -15,26 +15,27 @@ pub(crate) struct Rare(Option<Box<RareFacts>>);
 /// The facts that only few units have.
 #[derive(Debug, Clone)]
 pub(crate) struct RareFacts {
-    /// Set by a `blake3` stage.
+    /// The hash that a `blake3` stage has computed.
     pub blake3: Option<[u8; 32]>,
-    /// Set by a `sha256` stage.
+    /// The hash that a `sha256` stage has computed.
     pub sha256: Option<[u8; 32]>,
     /// The fields that `set` stages have set, by name. There are few of them.
     pub(super) set: Vec<(String, Vec<u8>)>,
     /// The URL to which redirects have led so far, for a request that is not done yet.
     #[cfg(feature = "http")]
     pub hop: Option<Box<Hop>>,
-    /// The stage for which this unit is a copy.
+    /// The stage for which this unit is a copy; `None` if it is not a copy.
     pub(super) copy: Option<Arc<str>>,
-    /// The number of the retried dead letter that this unit comes from.
+    /// In a retry: the number of the dead letter that this unit comes from.
     pub letter: Option<usize>,
     /// The progress of the unit's pieces; `None` until the unit is split.
     pub pieces: Option<Arc<PiecesSoFar>>,
-    /// In a retry: the number of the last piece that an earlier run has made from this unit.
+    /// In a retry: the number of the last piece that an earlier run has made from this unit; otherwise 0.
     pub passed: u64,
     /// The pieces that a retry runs; `None` means all.
     pub wanted: Option<Arc<Wanted>>,
-    /// The reason why the source could not produce this unit. The first stage then fails it.
+    /// The reason why the source, or a `split` stage, could not produce this unit properly. The unit then fails in the
+    /// next stage.
     pub fault: Option<String>,
 }
 

@@ -13,7 +13,7 @@ pub(crate) enum OpSpec {
     Read {
         /// The file; default `{path}`.
         path: Template,
-        /// The size of the largest file that is accepted.
+        /// The size of the largest file that is accepted; no limit if absent.
         max_bytes: Option<u64>,
     },
     /// `write`: the payload becomes a file, under a temporary name that is renamed when complete. Parent folders are made.
@@ -24,7 +24,7 @@ pub(crate) enum OpSpec {
         overwrite: bool,
         /// An existing file counts as written, which suits content-addressed stores.
         skip_existing: bool,
-        /// The file's permissions, octal.
+        /// The file's permissions, octal; if absent, they derive from those of the unit's file.
         mode: Option<Template>,
     },
     /// `blake3`: sets `{blake3}` to the payload's hash.
@@ -60,7 +60,7 @@ pub(crate) enum OpSpec {
     },
     /// `print`: the payload goes to the command's standard output.
     Print {
-        /// The text before every line, followed by a tab.
+        /// The text before every line, followed by a tab; none if absent.
         tag: Option<Template>,
         /// Payloads are printed in the order of admission.
         ordered: bool,
@@ -83,7 +83,7 @@ pub(crate) enum OpSpec {
     },
     /// `set`: sets the payload, or fields, to values that are made from other fields.
     Set {
-        /// The new payload.
+        /// The new payload; the payload is unchanged if absent.
         payload: Option<Template>,
         /// Fields by name, each a `{set.NAME}`.
         fields: Vec<(String, Template)>,
@@ -222,7 +222,7 @@ pub(crate) struct ExecSpec {
     pub stdout: ExecStdout,
     /// The destination of the program's standard error.
     pub stderr: ExecStderr,
-    /// The text before every line that is printed, followed by a tab.
+    /// The text before every line that is printed, followed by a tab; none if absent.
     pub tag: Option<Template>,
     /// Outputs are printed in the order of admission.
     pub ordered: bool,

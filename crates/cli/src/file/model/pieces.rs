@@ -59,13 +59,13 @@ impl SplitSpec {
 pub(crate) struct GatherSpec {
     /// Which units join one group.
     pub by: GatherBy,
-    /// A group of this many units is closed.
+    /// A group of this many units is closed; no such limit if absent.
     pub units: Option<u64>,
-    /// A group whose contents have this many bytes is closed.
+    /// A group whose contents have this many bytes is closed; no such limit if absent.
     pub bytes: Option<u64>,
-    /// A group is closed this long after its first member.
+    /// A group is closed this long after its first member; no such limit if absent.
     pub wait: Option<Duration>,
-    /// The maximum number of groups that are open at once.
+    /// The maximum number of groups that are open at once; the engine's default if absent.
     pub max_groups: Option<u64>,
     /// Whether the group of a unit's pieces goes on even if one of them has failed.
     pub partial: bool,
