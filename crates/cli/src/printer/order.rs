@@ -70,7 +70,7 @@ impl<T> Order<T> {
         self.due()
     }
 
-    /// Whether an output of this unit is due as soon as the unit has produced it.
+    /// Whether an output of this unit is due now, because no earlier unit is in the flow.
     pub(super) fn is_due(&self, name: u64) -> bool {
         self.keys.get(&name).is_none_or(|key| self.inside.first().is_none_or(|first| key <= first))
     }
