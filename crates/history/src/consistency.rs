@@ -6,11 +6,12 @@
 //! - It is *sequentially consistent* if they have an order that respects each process's own order.
 //!
 //! Every correct sequential history is linearizable, and every linearizable one is sequentially consistent; neither
-//! converse is true. There is one exception: two operations of one process where one returns at the time at which the
-//! next is called. Linearizability considers only times, and permits both orders of the two. Sequential consistency
-//! permits only the order of the process. A history of several objects is linearizable if and only if each object's
-//! part is, so each object is checked alone. Sequential consistency does not compose: the histories of two queues can
-//! each be sequentially consistent while the history of both is not. So all objects are searched together.
+//! converse is true. The second implication has an exception: two operations of one process where one returns at the
+//! time at which the next is called. Linearizability considers only times, and permits both orders of the two.
+//! Sequential consistency permits only the order of the process. A history of several objects is linearizable if and
+//! only if each object's part is, so each object is checked alone. Sequential consistency does not compose: the
+//! histories of two queues can each be sequentially consistent while the history of both is not. So all objects are
+//! searched together.
 
 use std::collections::HashMap;
 

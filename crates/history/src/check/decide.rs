@@ -182,7 +182,7 @@ impl<'a, 'h> Deciding<'a, 'h> {
         while !self.open.is_empty() {
             ticks = ticks.saturating_mul(GROWTH);
             for _ in 0..self.open.len() {
-                // A single object has no other to wait for it, so its turn is unlimited.
+                // If only one object is left, no other waits for its turn to end, so the turn is unlimited.
                 let ticks = if self.open.len() == 1 { u64::MAX } else { ticks };
                 let open = self.open.pop_front()?;
                 let part = self.whole.of_rows(self.keys.rows(open.key), self.cut);

@@ -63,7 +63,8 @@ impl Explaining<'_, '_> {
         Counterexample { prefix, ..example }
     }
 
-    /// The part in which the failure was found, and the part of its whole key.
+    /// The operations that fail (of one object or of a whole key), and all operations of their key; both up to the cut
+    /// of the failure.
     fn parts<'f>(&'f self, found: &'f Found) -> (Part<'f>, Part<'f>) {
         (self.whole.of_rows(&found.rows, found.cut), self.whole.of_rows(self.keys.rows(found.key), found.cut))
     }
@@ -104,7 +105,7 @@ impl Explaining<'_, '_> {
         }
     }
 
-    /// Reduces a procedure's failure until it is readable at a glance, if possible.
+    /// Reduces the failure that a procedure found if it has too many operations to be readable at a glance.
     fn in_view(&self, part: &Part<'_>, model: &Model, failure: Failure) -> Failure {
         if !explain::is_large(&failure) {
             return failure;

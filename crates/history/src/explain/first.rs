@@ -20,20 +20,20 @@ use crate::operation::Op;
 use crate::part::Part;
 use crate::value::Value;
 
-/// The maximum number of attempts right before the latest known failure; after them, the interval is bisected. A fault
-/// usually affects several values, and such an attempt skips on average half of those that remain. Bisection takes some
-/// twenty passes over the whole history.
+/// The number of failures after which the interval is bisected. Until then, the search decides the prefix that ends
+/// right before the earliest failure known so far. A fault usually affects several values, and each such attempt skips,
+/// on average, half of the values that fail earlier. Bisection takes some twenty passes over the whole history.
 const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 
-/// The maximum number of consecutive failures found by deciding a few operations only.
+/// The maximum number of times in a row that a few operations prove an earlier failure; then a whole prefix is decided.
 const STEPS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// The number of latest operations that are decided together with the suspects. The more operations are present, the
+/// About this many of the last operations are decided together with the suspects. The more operations are present, the
 /// fewer values a pending removal can have taken.
 const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 
-/// The maximum number of later answers tried, when all operations of a violation have returned and the history is still
-/// legal.
+/// The maximum number of later returns that are tried as the time of a failure: when all operations of a violation have
+/// returned, the history may still be legal.
 const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
 
 /// The failure at the earliest time. `violation` is what `decide` found in `part`.
@@ -109,8 +109,9 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
             let until = if by_few {
                 last
             } else if complete < between.start {
-                // The prefix at whose end all operations of the violation have returned is legal. Usually a few further
-                // answers suffice for a failure, so the number of further answers begins at one and doubles.
+                // The history up to `complete` is legal, although all operations of the violation have returned by
+                // then. It fails when some pending removals have returned too. A few further returns usually suffice,
+                // so their number begins at one and doubles.
                 answers *= 2;
                 self.nth_return(&between, answers / 2)
             } else if complete < between.end {
@@ -141,9 +142,9 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         *returns.select_nth_unstable(last.min(n - 1)).1
     }
 
-    /// A time before the known failure at which the suspects and the latest operations alone fail, with their
-    /// violation. Tries the time `complete`, when all operations of the violation have returned, and the times of the
-    /// next answers.
+    /// A time before the known failure at which the suspects and the latest operations alone fail, and their violation.
+    /// Tries the time `complete`, when all operations of the violation have returned, and the times of the next
+    /// answers.
     fn few_fail_soon(&self, known: &Known, complete: u64) -> Option<(u64, Violation)> {
         let (insert, remove) = self.container?;
         let before = self.part.until(known.fails_by - 1);

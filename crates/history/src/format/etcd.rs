@@ -1,7 +1,8 @@
 //! The log of Jepsen's etcd test: `INFO  jepsen.util - 0 :invoke :cas [4 1]`, with tabs or spaces between the fields.
 //!
-//! A compare-and-set reported as failed found a value other than expected, and returned `false`. Any other operation
-//! reported as failed had no effect. Lines without `jepsen.util` are other messages, and are skipped.
+//! `:fail` says that the operation had no effect. For a compare-and-set it says more: the value differed from the
+//! expected one, and the operation returned `false`. (This does not apply if the line has a keyword such as
+//! `:timed-out` instead of the pair.) Lines without `jepsen.util` are other messages, and are skipped.
 
 use std::io::BufRead;
 

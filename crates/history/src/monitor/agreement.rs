@@ -102,7 +102,8 @@ impl Seen {
         self.compare_part(model, &prefix(&history, cut), &Part::whole(&history).until(cut));
     }
 
-    /// Compares the procedure's answer for the part, whose operations are those of `history`.
+    /// Compares the procedure's answer for `part` with the oracle's answer for `history`, which has the same
+    /// operations.
     fn compare_part(&mut self, model: &Model, history: &History, part: &Part<'_>) {
         let expected = explained(model, history);
         let mut budget = Budget::new(&Options::default());

@@ -10,9 +10,9 @@ const MAX_CUTS: usize = 32;
 /// Positions of operations that have no legal order: `failing`, and the operations on its element that were called
 /// before `failing` returned, without superfluous ones.
 ///
-/// At a *quiet* moment, when no change is open, the element has the same state in every order: it is on if more changes
-/// to on than to off were called. So the operations between two such moments with the same state can be left out. Every
-/// observation can be left out, too.
+/// A moment is *quiet* if no change is open. Every change called before it has then taken effect, so the element has
+/// the same state in every order: on if more changes to on than to off were called before, otherwise off. The
+/// operations between two quiet moments with the same state can be left out. Every observation can be left out, too.
 ///
 /// Pending changes of unknown elements are always part of the evidence. If they could make this element legal, but
 /// other elements need them too, the evidence also has the operations of those elements.

@@ -1,8 +1,9 @@
-//! Numbers values. Every operation of an unambiguous history needs one lookup of its value's number.
+//! Assigns a number to each value. Every operation of an unambiguous history needs one lookup of its value's number.
 //!
-//! Tests usually use consecutive integers as values, which index an array. Values used at nearby times are then
-//! neighbours in memory, whereas a hash table would spread them so far that each lookup misses the caches. If a value
-//! is not an integer, or if the integers are spread widely, all values are hashed instead.
+//! The values of a test are usually consecutive integers, so the numbers are stored in an array that the values index.
+//! Values used at nearby times then have neighbouring entries. In a hash table, their entries would be so far apart
+//! that each lookup misses the caches. A hash table is used only if some value is not an integer, or if the array would
+//! have too many unused entries.
 
 use rustc_hash::FxHashMap;
 

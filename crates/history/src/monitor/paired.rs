@@ -188,7 +188,8 @@ impl Paired {
         Pending { calls: &self.pending, end: self.end, hints: &self.hints }
     }
 
-    /// The rows of the `steps`. Steps without an operation of their own are left out.
+    /// The rows of the `steps`. The removal of a value that stays is left out, because it is no operation of the
+    /// history.
     fn rows(&self, part: &Part<'_>, steps: &[Step], taken: &[Option<u32>]) -> Vec<u32> {
         let mut removed_at = self.removed_at.clone();
         for (&pending, life) in self.pending_at.iter().zip(taken) {
@@ -268,7 +269,8 @@ impl Paired {
         }
     }
 
-    /// The position of the step, if it is an operation.
+    /// The position of the step's operation; `None` for the removal of a value that stays, which is no operation of the
+    /// history.
     fn position(&self, step: Step, removed_at: &[u32]) -> Option<u32> {
         match step {
             Step::Insert(i) => Some(self.inserted_at[i as usize]),

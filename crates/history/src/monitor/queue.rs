@@ -126,9 +126,9 @@ fn sort(lives: &[Life]) -> Result<Vec<u32>, Stuck> {
             }
         }
         let Some(Reverse((_, i))) = ready.pop() else {
-            // The remaining value whose insertion returns first is free on that side, so it is not free on the side of
-            // removals. The remaining value whose removal returns first is free on that side, and not on the side of
-            // insertions. So each of the two precedes the other.
+            // Let `a` be the remaining value whose insertion returns first, and `b` the one whose removal returns
+            // first. No value is free on both sides. `a` is free on the side of insertions, so it is not free on the
+            // side of removals: `b` precedes it there. Likewise, `a` precedes `b` on the side of insertions.
             return Err(Stuck { pair: [returns[0][returned[0]], returns[1][returned[1]]], order });
         };
         taken[i as usize] = true;

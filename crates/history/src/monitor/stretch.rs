@@ -3,8 +3,8 @@
 use super::life::Life;
 use super::span::Span;
 
-/// The earliest insertion and the latest removal of each life, in their order. A removal is no later than the next
-/// insertion.
+/// For each life, the earliest time of its insertion, and the latest time of its removal that the returns of removals
+/// permit. [`removal`](Self::removal) respects the next insertion as well.
 ///
 /// No other choice of moments leaves shorter gaps between the lives.
 pub(crate) struct Stretched {
@@ -22,8 +22,8 @@ impl Stretched {
             earliest
         });
         let earliest = earliest.collect();
-        // `latest` respects the returns of removals only, and may be after the next insertion's return. `removal`
-        // corrects this; the other functions compare only with the next life's `earliest`.
+        // A life's `latest` may be later than the next life's `earliest`, although the life must end by then. `removal`
+        // returns the earlier of the two. The other functions check `earliest` as well, so they need no correction.
         let mut before = u32::MAX;
         let latest = in_turn.iter().rev().map(|life| {
             before = life.remove.ret.min(before);

@@ -25,7 +25,7 @@ pub(super) struct Window {
     /// An order of the steps that take effect before `from`: all operations that returned before `from`, and none
     /// called after it.
     pub(super) done: Vec<Step>,
-    /// The rank of a call.
+    /// The rank of the call at which the known order ends: see `done`.
     pub(super) from: u32,
     /// The history before the first of these ranks, at which a removal returns, is legal. By the last rank, every
     /// removal that could still make the history legal has returned.

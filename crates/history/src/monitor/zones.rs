@@ -39,9 +39,9 @@ pub(crate) fn arrange(zones: &[Zone], which: impl Iterator<Item = u32>) -> Resul
         if let Some(around) = around {
             return Err((around, z));
         }
-        // A backward zone takes effect at its first moment. If a forward zone contains that moment, it takes effect at
-        // the end of the forward zone. In both cases it comes after the forward zones that begin before its first
-        // moment, and before all other forward zones.
+        // The group of a backward zone takes effect at the zone's first moment. If a forward zone contains that moment,
+        // the group takes effect at the end of the forward zone instead. In both cases the group comes after the
+        // forward zones that begin before that moment, and before all other forward zones.
         turns.push((from, false, z));
     }
     turns.sort_unstable();

@@ -70,7 +70,7 @@ impl Events {
         Ok(events)
     }
 
-    /// The place of the next position.
+    /// The place of the operation at the first position that has no place yet.
     fn place(
         &mut self,
         part: &Part<'_>,

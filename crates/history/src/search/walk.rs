@@ -22,11 +22,11 @@ struct Frame<const N: usize> {
     next: u32,
     /// The number of tried choices of the candidate `next`.
     choice: u32,
-    /// The earliest moment by which all values brought so far can have come out: see [`Foresight::bring`].
+    /// A lower bound on the time at which the last of the values brought so far comes out: see [`Foresight::bring`].
     latest: u64,
 }
 
-/// The result of a candidate.
+/// A candidate that can come next, and the configuration to which it leads.
 struct Candidate {
     position: u32,
     state: u32,

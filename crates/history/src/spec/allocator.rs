@@ -8,8 +8,8 @@ use crate::value::{Value, Values};
 
 /// The allocator.
 ///
-/// Objects are independent, so each is checked alone, with two exceptions. If the number of objects is limited, an
-/// allocation that finds none depends on all of them. If an allocation is pending, the object that it took is unknown.
+/// Each object is checked alone, except in two cases. If the number of objects is limited, an allocation that finds
+/// none free depends on all of them. If an allocation is pending, it may have taken any of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {
     capacity: Option<u64>,

@@ -8,17 +8,17 @@ use crate::model::{Kind, Model};
 use crate::part::Part;
 use crate::value::Datum;
 
-/// The subject of a check.
+/// The specification that a history is checked against.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
-    /// A model.
+    /// A built-in one.
     Model(&'a Model),
     /// A custom specification.
     Own(&'a dyn DynSpec),
 }
 
 impl<'a> Subject<'a> {
-    /// Calls `task` with the specification of the part.
+    /// Calls `task` with the specification. A built-in one may depend on the part.
     pub(crate) fn with<T>(self, part: &Part<'_>, task: impl FnOnce(&dyn DynSpec) -> T) -> T {
         match self {
             Subject::Model(model) => with_spec(model, part, task),
@@ -26,7 +26,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The model, if the subject is one.
+    /// The model; `None` for a custom specification.
     pub(crate) fn model(self) -> Option<&'a Model> {
         match self {
             Subject::Model(model) => Some(model),
@@ -35,7 +35,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Calls `task` with the model's specification of the part.
+/// Calls `task` with the model's specification, which may depend on the part.
 pub(crate) fn with_spec<T>(model: &Model, part: &Part<'_>, task: impl FnOnce(&dyn DynSpec) -> T) -> T {
     let &Model { kind, capacity, initial } = model;
     let start = match part.history().values().get(initial) {

@@ -38,7 +38,7 @@ impl Spec for Register {
     }
 
     /// The writes and reads of a value. Without them, the other reads still return the value written last. With
-    /// compare-and-set there are no groups, because it depends on the value before it.
+    /// compare-and-set there are no groups, because a compare-and-set depends on the previous value.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         match call.op {
             _ if self.cas => None,

@@ -34,7 +34,7 @@ pub(super) fn arrangements(n: usize, look: &mut impl FnMut(&[(u64, Option<u64>)]
     go(n, 0, &mut Vec::new(), look);
 }
 
-/// Every choice of a label per operation that satisfies `makes_sense`.
+/// Every combination of labels that has one of `labels[i]` for each operation `i` and satisfies `makes_sense`.
 pub(super) fn all_choices(labels: &[Vec<Label>], makes_sense: fn(&[Label]) -> bool) -> Vec<Vec<Label>> {
     let mut chosen = Vec::new();
     choices(labels, &mut |labels| {
@@ -50,7 +50,7 @@ pub(super) fn acts(labels: &[Label], spans: &[(u64, Option<u64>)], process: impl
     labels.iter().zip(spans).enumerate().map(act).collect()
 }
 
-/// Calls `look` with every choice of a label per operation.
+/// Calls `look` with every combination of labels that has one of `labels[i]` for each operation `i`.
 fn choices(labels: &[Vec<Label>], look: &mut impl FnMut(&[Label])) {
     fn go(labels: &[Vec<Label>], chosen: &mut Vec<Label>, look: &mut impl FnMut(&[Label])) {
         match labels.get(chosen.len()) {
@@ -109,8 +109,7 @@ fn allocators_agree_on_all_small_histories() {
             let model = Model { capacity, ..Model::new(Kind::Allocator) };
             let seen = compare_all(&model, n, &labels, |_| true);
             println!("{model} {n}: {seen:?}");
-            // With a limited number of objects, histories that depend on unknown outcomes are open. All others are
-            // decided.
+            // The procedure may leave a history open only if the number of objects is limited.
             assert!(seen.open == 0 || capacity.is_some(), "{seen:?}");
             assert!(seen.held > 0 && seen.failed > 0, "{seen:?}");
         }

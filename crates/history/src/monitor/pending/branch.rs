@@ -107,9 +107,10 @@ impl Search<'_> {
         returns.chain(core.empties.iter().map(|&e| self.empties[e as usize].ret)).max().unwrap_or(u32::MAX)
     }
 
-    /// Tries to take each value of the core with each free removal. As long as none is taken, the core fails.
+    /// Lets each pending removal that has no value take each staying value of the core in turn. As long as none of
+    /// these values is taken, the core fails.
     fn take_one_of(&mut self, core: Core, taken: &mut [Option<u32>]) -> Result<Found, Exhausted> {
-        // A removal that is called when all removals of the core have returned cannot help.
+        // A pending removal cannot help if it is called after all removals of the core have returned.
         let over = self.over(&core);
         for &i in &core.lives {
             let whole = self.lives[i as usize];

@@ -64,7 +64,8 @@ use recent::Recent;
 
 pub(super) use first_failure::first_failure;
 
-/// The maximum number of passes over all values after the first. Then the history is left open.
+/// The maximum number of further rounds after the first. A round searches the latest values and tries the result on all
+/// values. If the last round fails too, the history is left open.
 const MAX_ROUNDS: usize = 8;
 
 /// Pending removals, in order of their calls.

@@ -3,8 +3,9 @@
 /// A binary tree of minima. Changes and queries cost O(log n).
 pub(super) struct ZeroTree {
     places: usize,
-    /// Each node stores its minimum relative to its parent's, and the root its minimum itself. So the minimum of a node
-    /// is the sum of the numbers on the path from the root to it, and one of two siblings always stores zero.
+    /// A node's minimum is the least count below it. The root stores its minimum. Every other node stores by how much
+    /// its minimum exceeds its parent's. So a node's minimum is the sum of the numbers on the path from the root to the
+    /// node, and at least one of two siblings stores zero.
     above: Vec<i32>,
 }
 

@@ -18,7 +18,7 @@ use crate::part::Part;
 use crate::spec::Discipline;
 use crate::value::Value;
 
-/// The takes of each value.
+/// Which operations bring each value, and when each value is brought and taken.
 pub(in crate::search) struct Container {
     discipline: Discipline,
     /// For each position that brings a value, the value's number.
@@ -111,9 +111,9 @@ impl Container {
         self.values.len()
     }
 
-    /// Brings the value, which `count` earlier operations brought too. `latest` is the earliest moment by which all
-    /// values brought so far can have come out; the result is this moment including the new value. `None` if the new
-    /// value must come out before `latest`, which a queue does not permit.
+    /// The new `latest` after an operation brings the value, which `count` earlier operations brought too. `latest` is
+    /// a lower bound: the last of the values brought so far comes out at `latest` or later. `None` if the new value
+    /// must come out before `latest`, which a queue does not permit.
     pub(super) fn bring(&self, value: usize, count: u32, latest: u64) -> Option<u64> {
         if self.discipline != Discipline::FirstInFirstOut {
             return Some(latest);

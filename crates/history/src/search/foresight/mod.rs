@@ -59,9 +59,9 @@ impl Foresight {
         }
     }
 
-    /// Brings the value of the position, whose `number` was brought `count` times before. `latest` is the earliest
-    /// moment by which all values brought so far can have come out; the result is this moment including the new value.
-    /// `None` if the position cannot come next.
+    /// The new `latest` after the operation at the position brings its value, the one with this `number`, which `count`
+    /// earlier operations brought too. `latest` is a lower bound: the last of the values brought so far comes out at
+    /// `latest` or later. `None` if the operation cannot come next.
     pub(super) fn bring(&self, position: u32, number: usize, count: u32, latest: u64) -> Option<u64> {
         match self {
             Foresight::Container(container) => container.bring(number, count, latest),
