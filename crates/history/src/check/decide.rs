@@ -86,7 +86,7 @@ impl<'a, 'h> Deciding<'a, 'h> {
         }
     }
 
-    /// From now on, only failures before `time` count.
+    /// From now on, only failures before `time` count, and `budget` limits the check.
     pub(super) fn only_before(&mut self, time: u64, budget: Budget) {
         self.cut = time.saturating_sub(1);
         self.budget = budget;

@@ -25,7 +25,7 @@ use crate::spec::{DynSpec, Subject, with_spec};
 use crate::value::Value;
 use oracle::{Condition, all, confirm};
 
-/// An operation of a test history. By default, each has its own process.
+/// An operation of a test history. Most tests give each operation a process of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Act {
     op: Op,

@@ -44,7 +44,8 @@ struct Paired {
 
 impl Paired {
     /// Finds each value's insertion and removal. Leaves the history open if a value is inserted twice, or if an
-    /// operation is neither an insertion nor a removal. Returns a violation if a removal has no legal cause.
+    /// operation is neither an insertion nor a removal. Returns a violation if an insertion was refused (the container
+    /// has no bound), or if a removal has no legal cause.
     fn of(container: Container, part: &Part<'_>, budget: &mut Budget) -> Result<Result<Self, Violation>, Undecided> {
         if part.len() > MAX_OPERATIONS {
             return Err(Undecided::Open);

@@ -8,9 +8,10 @@
 //!
 //! Pairs suffice in the first clause because insertions are intervals, and so are removals. If interval `a` is before
 //! `b` and `c` is before `d`, then `a` is before `d` or `c` is before `b`. So a longer cycle of precedence contains a
-//! shorter one. If there is no cycle, each value in the order of precedence gets the earliest possible points: the
-//! maximum of the calls so far. No point is past its return, for otherwise two values would precede each other. The cut
-//! at an uncovered moment (see [`cover`](super::cover)) respects precedence too.
+//! shorter one. If there is no cycle, the values are taken in the order of precedence. Each insertion takes effect at
+//! the latest call of an insertion so far, and each removal at the latest call of a removal so far. None of these
+//! moments is after the operation's return, for otherwise two values would precede each other. The cut at an uncovered
+//! moment (see [`cover`](super::cover)) respects precedence too.
 //!
 //! The values are sorted until two remaining values precede each other. As long as no removal of a remaining value has
 //! returned, the history is legal: the sorted values come first, and then the insertions of the remaining values, one

@@ -122,7 +122,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Completes operation `p`, which returns now and is not done yet.
+    /// Completes operation `p`, which returns now and is not done yet. `None` if it needs a change that is not open.
     fn returns(&mut self, p: u32) -> Option<()> {
         let e = self.operations[p as usize].element;
         match self.operations[p as usize].act {
@@ -140,7 +140,7 @@ impl Sweep<'_> {
         Some(())
     }
 
-    /// Makes the most urgent change to the element's other state.
+    /// Makes the most urgent open change to the element's other state; `None` if there is none.
     fn switch_most_urgent(&mut self, e: u32) -> Option<()> {
         let to = !self.elements[e as usize].on;
         let Element { open, spare, .. } = &mut self.elements[e as usize];

@@ -19,7 +19,7 @@ impl From<Core> for Failure {
     }
 }
 
-/// Bounds on the time at which a history first fails. They follow from an order of its beginning.
+/// Bounds on the time at which a history first fails. They follow from a legal order of its first operations.
 #[derive(Debug)]
 pub(super) struct Window {
     /// An order of the steps that take effect before `from`: all operations that returned before `from`, and none
@@ -38,13 +38,13 @@ pub(super) fn removals(lives: &[Life], empties: &[Span]) -> impl Iterator<Item =
     removed.chain((0..).zip(empties).map(|(e, &empty)| (empty, Step::Empty(e))))
 }
 
-/// The time by which all removals called until `called` have returned.
+/// The rank by which all removals called at or before `called` have returned.
 pub(super) fn answered(lives: &[Life], empties: &[Span], called: u32) -> u32 {
     let returns = removals(lives, empties).filter(|(span, _)| span.call <= called).map(|(span, _)| span.ret);
     returns.max().unwrap_or(called)
 }
 
-/// The earliest call of the operations that are open at the time `at`.
+/// The earliest call of the operations that are open at the rank `at`; `at` if none is open.
 pub(super) fn first_call_among_open(lives: &[Life], empties: &[Span], at: u32) -> u32 {
     let spans = lives.iter().flat_map(|life| [life.insert, life.remove]).chain(empties.iter().copied());
     let calls = spans.filter(|span| span.call <= at && at <= span.ret).map(|span| span.call);

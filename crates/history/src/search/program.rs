@@ -123,7 +123,8 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Candidate `number` of the configuration on top, and the progress of all processes after it.
+    /// Candidate `number` of the configuration on top, and the progress of all processes after it. `None` if this
+    /// candidate cannot come next.
     fn candidate(&self, number: usize) -> Option<(u32, Done)> {
         let done = &self.stack.last()?.done;
         let processes = self.threads.returned.len();

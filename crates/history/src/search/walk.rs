@@ -95,7 +95,8 @@ impl<'a, const N: usize> Walk<'a, N> {
         })
     }
 
-    /// The configurations in which each return of a failing part was passed.
+    /// For each number of returns passed, the configurations of a failing part right after them. If the part is legal,
+    /// there are no levels.
     pub(super) fn entries(mut self, budget: &mut Budget) -> Result<Entered<'a>, Exhausted> {
         let mut reach = Reach::default();
         self.entries = Some(vec![FxHashSet::default()]);

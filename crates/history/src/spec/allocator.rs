@@ -9,7 +9,7 @@ use crate::value::{Value, Values};
 /// The allocator.
 ///
 /// Each object is checked alone, except in two cases. If the number of objects is limited, an allocation that finds
-/// none free depends on all of them. If an allocation is pending, it may have taken any of them.
+/// none free depends on all of them. A pending allocation may have taken any object.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {
     capacity: Option<u64>,

@@ -6,8 +6,8 @@ use crate::model::{Kind, Model};
 use crate::operation::Op;
 use crate::part::Part;
 
-/// Of two overlapping allocations, the one called later returns first. If it took effect first, the object would be
-/// free during the whole refused allocation.
+/// The two allocations of the object overlap, and the one called later returns first. If that one took effect first,
+/// the object would be free during the whole refused allocation. So the one called first must take effect first.
 #[test]
 fn the_allocation_called_first_comes_first_before_exhaustion() {
     let act = |process, op, input, output, call, ret| Act { op, input, output, call, ret: Some(ret), process };

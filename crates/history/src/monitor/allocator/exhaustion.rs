@@ -16,8 +16,8 @@ use super::super::span::{Span, Spans};
 use super::super::stretch::Stretched;
 use super::super::switch::{Act, Operation};
 
-/// The maximum number of passes over the changes of an object. A pass moves a change past one other of its kind, and a
-/// change moves at most past those that overlap it.
+/// The maximum number of passes over the changes of an object. A pass swaps neighbouring changes of one kind, so a
+/// change may need several passes to reach its place. It moves only past changes that overlap it.
 const MAX_PASSES: usize = 16;
 
 /// Allocations that found no free object, among operations on objects numbered from one.
@@ -176,7 +176,8 @@ impl Exhaustion<'_> {
         Some(evidence)
     }
 
-    /// The times within `span` at which an object is free in every order, the longest first.
+    /// The periods that overlap `span` and in which an object is free in every order. The period that ends last is
+    /// first.
     fn certain_times(&self, span: Span) -> Vec<Certain> {
         let mut changes: Vec<Vec<(u32, i32, u32)>> = vec![Vec::new(); self.objects as usize];
         for (p, operation) in (0..).zip(self.operations) {
@@ -213,7 +214,8 @@ impl Exhaustion<'_> {
     }
 }
 
-/// A time at which an object is certainly free, and the operations that show it.
+/// A period in which an object is free in every order, and the operations that show it: the free before the period, and
+/// the allocation that ends it.
 struct Certain {
     since: u32,
     /// Exclusive.

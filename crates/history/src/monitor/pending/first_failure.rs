@@ -40,7 +40,7 @@ pub(crate) fn first_failure(
     returning[in_order].1
 }
 
-/// The history from a rank on, as a separate history: its ranks begin at its own start.
+/// The history from a rank on, as a separate history with its own ranks, which begin at 0.
 struct Rest {
     /// In the order of the whole. The values present at the start are inserted first, one at a time.
     lives: Vec<Life>,
@@ -83,7 +83,8 @@ impl Rest {
         Some(rest)
     }
 
-    /// The operations of the rest take effect after `from`, so calls before `from` move to the start of the rest.
+    /// The rank in the rest for a rank in the whole. All operations of the rest take effect after `from`, so a call
+    /// before `from` moves to the start of the rest.
     fn rank(&self, rank: u32) -> u32 {
         if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }

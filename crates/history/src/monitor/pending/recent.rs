@@ -45,7 +45,7 @@ impl Recent {
         }
     }
 
-    /// Adds the values of a failure of the whole to the latest.
+    /// Adds the values and empty removals of `core`, which is the core of a failure of the whole.
     pub(super) fn add(&mut self, core: &Core, lives: &[Life], empties: &[Span]) {
         let union = |ours: &[u32], others: &[u32]| {
             let mut all = [ours, others].concat();

@@ -26,7 +26,7 @@ pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl Fn
     let mut rest = places;
     let mut at = 0;
     while !rest.is_empty() {
-        // The piece ends with the first pop at whose call no later value is present.
+        // The piece ends with the first pop at whose call none of the later values is surely present.
         let width = 1
             + (0..rest.len())
                 .position(|k| life(rest[k]).remove.call <= pushed[at + k + 1])

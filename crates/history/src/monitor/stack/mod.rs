@@ -159,8 +159,8 @@ impl Pieces {
     fn covered_from(&self, place: usize) -> usize {
         let pushed = self.lives[place].insert.ret;
         let covered = |life: &Life| life.remove.call >= pushed;
-        // Most values stay for a short time, so steps of doubling width come close sooner than a bisection of all
-        // places.
+        // Most values stay for a short time, so the place is usually near. Steps of doubling width then need fewer
+        // comparisons than a bisection of all places.
         let mut width = 1;
         while width < place && covered(&self.lives[place - width]) {
             width *= 2;

@@ -111,9 +111,9 @@ impl Container {
         self.values.len()
     }
 
-    /// The new `latest` after an operation brings the value, which `count` earlier operations brought too. `latest` is
-    /// a lower bound: the last of the values brought so far comes out at `latest` or later. `None` if the new value
-    /// must come out before `latest`, which a queue does not permit.
+    /// The new `latest` after an operation brings the value. `count` earlier operations brought the same value.
+    /// `latest` is a lower bound: the last of the values brought so far comes out at `latest` or later. `None` if the
+    /// new value must come out before `latest`, which a queue does not permit.
     pub(super) fn bring(&self, value: usize, count: u32, latest: u64) -> Option<u64> {
         if self.discipline != Discipline::FirstInFirstOut {
             return Some(latest);

@@ -59,8 +59,8 @@ impl Foresight {
         }
     }
 
-    /// The new `latest` after the operation at the position brings its value, the one with this `number`, which `count`
-    /// earlier operations brought too. `latest` is a lower bound: the last of the values brought so far comes out at
+    /// The new `latest` after the operation at `position` brings the value with this `number`. `count` earlier
+    /// operations brought the same value. `latest` is a lower bound: the last of the values brought so far comes out at
     /// `latest` or later. `None` if the operation cannot come next.
     pub(super) fn bring(&self, position: u32, number: usize, count: u32, latest: u64) -> Option<u64> {
         match self {
