@@ -97,7 +97,8 @@ impl Budget {
         }
     }
 
-    /// The same limits, for a task that frees all its memory when it ends.
+    /// The same limits, for a task that frees all its memory when it ends: the memory that the task charges is not
+    /// subtracted from this budget.
     pub(crate) fn lend(&self) -> Budget {
         self.clone()
     }

@@ -58,7 +58,7 @@ pub fn check(history: &History, model: &Model, options: &Options) -> Result<Verd
 
 /// Decides whether the history is linearizable by a custom specification: see [`spec`](crate::spec).
 pub fn check_spec<S: Spec>(history: &History, spec: &S, options: &Options) -> Verdict {
-    // The specification alone defines which operations belong to one object.
+    // The history is not split by keys here: the specification alone defines which operations belong to one object.
     run(&Part::whole(history), Subject::Own(spec), |_| [None, None], options)
 }
 

@@ -217,8 +217,8 @@ pub(crate) fn fewer(
     procedure: impl Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>,
     budget: &Budget,
 ) -> Failure {
-    // An attempt that the procedure cannot decide counts as legal, so its removal is undone. A search for each such
-    // attempt would take too long.
+    // If the procedure cannot decide the remaining operations of an attempt, they count as legal, and the attempt's
+    // removal is undone. A search for each such attempt would take too long.
     let decide = |part: &Part<'_>, budget: &mut Budget| match procedure(part, budget) {
         Some(Err(exhausted)) => Err(exhausted),
         Some(Ok(Decision::Fails(_))) => Ok(Outcome::Fails { culprit: None }),

@@ -138,7 +138,8 @@ impl fmt::Display for Model {
     }
 }
 
-/// The error of a model's name: no built-in specification has it, or the specification cannot use the given number.
+/// A text that is not the name of a model: no built-in specification has the name, or the specification cannot use the
+/// part after the colon.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UnknownModel {

@@ -117,7 +117,7 @@ impl Explaining<'_, '_> {
         if !explain::is_large(&failure) {
             return failure;
         }
-        // Operations that had not returned by that time are pending for the specification as well.
+        // Operations that return after the failure become pending here, for the specification too.
         let shown = shown.until(failure.time);
         with_spec(model, &shown, |spec| explain::latest(&shown, failure, spec, budget))
     }

@@ -137,7 +137,7 @@ fn event(form: &Form, keys: Keys, events: &mut Events, line: u64) -> Result<(), 
         Form::List(pair) if pair.len() == 2 => Ok((Some(pair[0].clone()), pair[1].clone())),
         _ => Err(syntax("the value of an independent object must be a vector of the key and the value".into())),
     };
-    // At an unsuccessful return, the value is an error message.
+    // At an unsuccessful return, the value may be an error message instead of a pair.
     let read = !matches!(kind, Event::Return(Status::Fail | Status::Info));
     let (key, value) = match (form.field("key"), form.field("value").unwrap_or(&Form::Nil)) {
         (None, Form::Tagged(tag, tuple)) if tag == "jepsen.independent.Tuple" => pair(tuple)?,

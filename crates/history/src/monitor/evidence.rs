@@ -4,7 +4,7 @@ use super::shrink::shrink;
 use super::span::{Span, Spans};
 use super::switch::{Act, Operation, sweep};
 
-/// The maximum number of moments at which a long history is cut, latest first.
+/// The maximum number of quiet moments, the latest ones, before which operations are tentatively left out.
 const MAX_CUTS: usize = 32;
 
 /// Positions of operations that have no legal order: `failing`, and the operations on its element that were called

@@ -5,8 +5,8 @@
 //!
 //! A refused acquisition needs a moment at which some process holds the lock. The arranged sections are stretched: each
 //! begins as early as the calls permit, and ends as late as the returns and the next acquisition permit. In the gaps
-//! that remain between sections, no process can hold the lock. If all sections are forward, this order of sections is
-//! the only one, so a refusal within a gap is a violation.
+//! that remain between sections, no process can hold the lock. If the zones of all sections are forward, the sections
+//! have only this order, so a refusal within a gap is a violation.
 //!
 //! Two operations of one process overlap if one returns at the time at which the other is called. Suppose that the
 //! acquisitions and releases of a process alternate in the order of their calls. Then no other order permits more: in a

@@ -89,9 +89,9 @@ fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<Step>, Unplaced> {
         if moment > life.remove.ret {
             stuck.push(Removal { span: life.remove, below: i, empty: None });
         }
-        // The moment of a removal is the call of some removal. The moment of an insertion is its return, or the moment
-        // of its value's removal. So where steps share a moment, an insertion comes right before its own removal, and
-        // the turn orders the values by size.
+        // The moment of a removal is its own call, or the end of a covered interval, which is the call of another
+        // removal. The moment of an insertion is its return, or the moment of its value's removal. So where steps share
+        // a moment, an insertion comes right before its own removal, and the turn orders the values by size.
         timed.push((life.insert.ret.min(moment), 2 * i, Step::Insert(i)));
         timed.push((moment, 2 * i + 1, Step::Remove(i)));
         free.cover(life.insert.ret, life.remove.call);

@@ -58,7 +58,7 @@ struct Sweep<'a> {
     order: Vec<u32>,
 }
 
-/// An order of positions, or the position of an operation without a legal order.
+/// Positions in a legal order, or the position of an operation whose return no order explains.
 ///
 /// Takes all operations of a history whose elements, all off at first, are numbered below `elements`.
 pub(crate) fn sweep(operations: &[Operation], spans: &Spans, elements: u32) -> Result<Vec<u32>, u32> {

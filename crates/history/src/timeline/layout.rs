@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::scene::Scene;
 
-/// The distance between two events.
+/// The minimum distance between neighbouring events, in pixels.
 const GAP: f64 = 9.0;
-/// The width of a letter in a label.
+/// The width of a letter in a label, in pixels.
 const LETTER: f64 = 6.7;
-/// The space around a label.
+/// The space on both sides of a label together, in pixels.
 const PAD: f64 = 16.0;
 
 /// Bars and lanes, in pixels; the axis begins at 0.
@@ -16,14 +16,14 @@ const PAD: f64 = 16.0;
 pub(super) struct Layout {
     /// The beginning and the end of each of the scene's bars. A pending operation's bar extends to the right edge.
     pub(super) spans: Vec<(f64, f64)>,
-    /// The linearization point of each bar's operation.
+    /// The linearization point of each bar's operation; `None` if the witness does not contain the operation.
     pub(super) points: Vec<Option<f64>>,
     /// The line of each bar. Overlapping bars of one process are on different lines.
     pub(super) lines: Vec<usize>,
     /// The processes from top to bottom, each with its first line.
     pub(super) lanes: Vec<(u32, usize)>,
     pub(super) line_count: usize,
-    /// The end of the longest legal prefix.
+    /// The end of the longest legal prefix; `None` if it is not known.
     pub(super) until: Option<f64>,
     pub(super) width: f64,
 }

@@ -12,7 +12,7 @@ const MAX_LABEL: usize = 60;
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) bars: Vec<Bar>,
-    /// The end of the longest legal prefix.
+    /// The time at which the longest legal prefix ends; `None` if it is not known.
     pub(super) until: Option<u64>,
     /// The number of operations not shown.
     pub(super) left_out: usize,
@@ -30,7 +30,7 @@ pub(super) struct Bar {
     /// The time by which the operation has taken effect, by every process's clock; `None` if it may take effect later.
     pub(super) settled: Option<u64>,
     pub(super) mark: Mark,
-    /// The operation's index in the witness, and its linearization point.
+    /// The operation's index in the witness, and its linearization point; `None` if the witness does not contain it.
     pub(super) point: Option<(usize, u64)>,
 }
 

@@ -9,7 +9,7 @@ use super::{Timeline, escape, words};
 const LINE: f64 = 30.0;
 const BAR: f64 = 22.0;
 const MARGIN: f64 = 16.0;
-/// The width of the processes' names.
+/// The width of the processes' names, in pixels like all lengths here.
 const NAMES: f64 = 84.0;
 const MIN_WIDTH: f64 = 608.0;
 /// The width of a letter in the text above the picture.

@@ -4,7 +4,7 @@ use super::Timeline;
 use super::scene::Scene;
 use crate::verdict::{Limit, Verdict};
 
-/// The verdict in two words, and its style.
+/// The verdict in a few words, and the name of its style.
 pub(super) fn verdict(timeline: &Timeline<'_>) -> (&'static str, &'static str) {
     match timeline.verdict {
         Verdict::Holds(_) => ("linearizable", "good"),

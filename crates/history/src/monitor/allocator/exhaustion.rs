@@ -118,8 +118,8 @@ impl Exhaustion<'_> {
         key(change) < key(other)
     }
 
-    /// Whether these changes can follow one another from the moment `from` on. Later changes need no check: in either
-    /// order, they come after the latest of the three calls.
+    /// Whether these changes can follow one another from the moment `from` on. Later changes need no check: a swap of
+    /// the first and the third does not alter the latest of the three calls, which is all that delays later changes.
     fn fits(&self, changes: [u32; 3], from: u32) -> bool {
         let mut earliest = from;
         changes.iter().all(|&p| {

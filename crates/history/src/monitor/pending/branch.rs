@@ -1,8 +1,9 @@
 //! The search for the values that pending removals take: the steps that [`pending`](super) describes.
 //!
-//! The search is exhaustive. A legal order for any choice contains a legal order of a failure's core, so in that choice
-//! some removal takes a staying value of the core. Conversely, if a choice has a legal order, the pending removals may
-//! have taken its values.
+//! The search is exhaustive. Suppose that the current choice fails with some core, and that an extension of the choice
+//! has a legal order. That order contains a legal order of the core's values, so in the extension some removal takes a
+//! staying value of the core. The search tries each of these values. Conversely, if a choice has a legal order, the
+//! pending removals may have taken its values.
 
 use super::super::Undecided;
 use super::super::container::Container;
@@ -117,7 +118,7 @@ impl Search<'_> {
             if !whole.stays() {
                 continue;
             }
-            // Try the latest removal first: the earlier ones fit more values.
+            // The latest removal is tried first. An earlier one can take more of the values, so it is kept for them.
             for removal in (0..taken.len()).rev() {
                 if taken[removal].is_some() || self.pending.calls[removal] > over {
                     continue;

@@ -22,7 +22,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// `None` if nearly all values are among the latest.
+    /// `None` if this would leave out few of the values, or if too many values stay.
     pub(super) fn of(lives: &[Life], empties: &[Span]) -> Option<Self> {
         let mut removed: Vec<u32> = lives.iter().filter(|life| !life.stays()).map(|life| life.remove.ret).collect();
         let staying = lives.len() - removed.len();
