@@ -62,7 +62,7 @@ pub fn check_spec<S: Spec>(history: &History, spec: &S, options: &Options) -> Ve
     run(&Part::whole(history), Subject::Own(spec), |_| [None, None], options)
 }
 
-/// Decides each key of the whole, and explains a failure.
+/// Decides each key of the part `whole`, and explains a failure.
 pub(crate) fn run(
     whole: &Part<'_>,
     subject: Subject<'_>,

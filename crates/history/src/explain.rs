@@ -136,9 +136,9 @@ fn first_failure(
 /// Removes superfluous operations: single ones that change no state, and whole groups (see
 /// [`Spec::group`](crate::Spec::group)).
 ///
-/// The remaining operations fail, which proves that the whole fails: an order of the whole would contain an order of
-/// them. Groups are removed first, because they are large. They are tried once more at the end, because an operation
-/// that [pinned](crate::Spec::pins) all groups may have been removed by then.
+/// The remaining operations fail, which proves that the part fails: a legal order of the part would contain a legal
+/// order of them. Groups are removed first, because they are large. They are tried once more at the end, because an
+/// operation that [pinned](crate::Spec::pins) all groups may have been removed by then.
 pub(crate) fn reduce(
     part: &Part<'_>,
     spec: &dyn DynSpec,

@@ -72,7 +72,7 @@ impl Split {
 ///
 /// Each operation takes effect as early as its part's order permits: at its call, or when its predecessor takes effect,
 /// whichever is later. That moment is before the operation's return, so the order of these moments is a legal order of
-/// the whole.
+/// all rows.
 pub(crate) fn merge(history: &History, orders: Vec<Vec<u32>>) -> Vec<u32> {
     let mut orders = orders;
     if orders.len() <= 1 {

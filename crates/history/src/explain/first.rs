@@ -39,7 +39,7 @@ const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
 /// The failure at the earliest time. `violation` is what `decide` found in `part`.
 ///
 /// For a container, `container` has the operations that insert and remove values. A legal history of a container
-/// remains legal when all operations of a value are removed, so a few failing operations prove that the whole fails.
+/// remains legal when all operations of a value are removed, so a few failing operations prove that the part fails.
 pub(crate) fn earliest(
     part: &Part<'_>,
     violation: Violation,
@@ -176,7 +176,7 @@ impl<D: Fn(&Part<'_>, &mut Budget) -> Option<Result<Decision, Exhausted>>> Searc
         latest.dedup();
         let latest = soon.with_rows(latest);
         let fails_by = |ret: u64| match (self.decide)(&latest.until(ret), &mut self.budget.lend()) {
-            // `in_order_before` applies to these operations only, not to the whole.
+            // `in_order_before` applies to these operations only, not to the whole history.
             Some(Ok(Decision::Fails(violation))) => Some((ret, Violation { in_order_before: 0, ..violation })),
             _ => None,
         };

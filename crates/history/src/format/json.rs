@@ -105,7 +105,7 @@ fn syntax(error: &serde_json::Error) -> Problem {
 }
 
 impl Builder {
-    /// Checks that the kind has the operation.
+    /// Checks that the kind has the operation, with this input and output.
     pub(super) fn accept(&self, kind: Kind, operation: &Operation) -> Result<(), crate::spec::Misuse> {
         accept(kind, operation, self.op_name(operation.op), self.known_values())
     }
@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
     }
 }
 
-/// A seed that deserializes a text.
+/// Implements a seed that deserializes a text.
 macro_rules! text_seed {
     ($seed:ty => $output:ty, $expecting:literal, |$self:ident, $text:ident| $take:expr) => {
         impl<'de> DeserializeSeed<'de> for $seed {

@@ -96,7 +96,7 @@ impl Seen {
         assert_eq!(found, Some(explained(model, &history)), "the search: {model} {acts:?}");
     }
 
-    /// Like [`compare`](Self::compare), for the prefix of the whole until `cut`.
+    /// Like [`compare`](Self::compare), for the prefix of the history until `cut`.
     fn compare_prefix(&mut self, model: &Model, acts: &[Act], cut: u64) {
         let history = history(acts);
         self.compare_part(model, &prefix(&history, cut), &Part::whole(&history).until(cut));

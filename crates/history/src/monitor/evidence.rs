@@ -4,7 +4,8 @@ use super::shrink::shrink;
 use super::span::{Span, Spans};
 use super::switch::{Act, Operation, sweep};
 
-/// The maximum number of quiet moments, the latest ones, before which operations are tentatively left out.
+/// Operations before a quiet moment are tentatively left out. At most this many quiet moments are tried, the latest
+/// ones.
 const MAX_CUTS: usize = 32;
 
 /// Positions of operations that have no legal order: `failing`, and the operations on its element that were called

@@ -1,12 +1,13 @@
 //! Shrinking a set of items that fails.
 
-/// The maximum number of items passed to `fails` in all; then the remaining items are the result.
+/// The maximum number of items in all calls of `fails` together. When it is exceeded, the items that remain are the
+/// result.
 const MAX_WORK: usize = 4_000_000;
 
 /// Removes items that the failure does not need: first halves, then quarters, and so on down to single items.
 ///
 /// All items together must fail, and removing an item must never turn success into failure, so that the failure of the
-/// remaining items proves that of the whole. The result is minimal, unless [`MAX_WORK`] is exceeded or `fails` cannot
+/// remaining items proves the failure of all. The result is minimal, unless [`MAX_WORK`] is exceeded or `fails` cannot
 /// decide a subset.
 pub(crate) fn shrink<T: Copy>(mut items: Vec<T>, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut work = 0;

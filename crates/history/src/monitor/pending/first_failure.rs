@@ -4,9 +4,9 @@
 //! removal answers that it took a different value. So a failure is certain only when the pending removals have
 //! answered, which may be later than the time at which the procedure gets stuck.
 //!
-//! Suppose that a legal order of the whole up to some earlier moment is known. The values present at that moment and
+//! Suppose that a legal order of the history up to some earlier moment is known. The values present at that moment and
 //! the later operations form a separate history, the *rest*, which is short if it ends after the next few answers. A
-//! legal order of the rest continues the known order. So the whole is legal up to the same time as the rest.
+//! legal order of the rest continues the known order. So the history is legal up to the same time as the rest.
 
 use super::super::container::Container;
 use super::super::life::{Life, Step, after_the_end};
@@ -42,7 +42,7 @@ pub(crate) fn first_failure(
 
 /// The history from a rank on, as a separate history with its own ranks, which begin at 0.
 struct Rest {
-    /// In the order of the whole. The values present at the start are inserted first, one at a time.
+    /// In the order of the whole history. The values present at the start are inserted first, one at a time.
     lives: Vec<Life>,
     empties: Vec<Span>,
     from: u32,
@@ -83,8 +83,8 @@ impl Rest {
         Some(rest)
     }
 
-    /// The rank in the rest for a rank in the whole. All operations of the rest take effect after `from`, so a call
-    /// before `from` moves to the start of the rest.
+    /// The rank in the rest for a rank in the whole history. All operations of the rest take effect after `from`, so a
+    /// call before `from` moves to the start of the rest.
     fn rank(&self, rank: u32) -> u32 {
         if rank == NEVER { NEVER } else { rank.max(self.from) - self.from + self.there }
     }

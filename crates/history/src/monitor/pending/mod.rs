@@ -19,8 +19,9 @@
 //! # The answer
 //!
 //! For a *queue* one choice suffices: the values that stay, in order of their insertions' returns, go to the pending
-//! removals in order of their calls. If a value has to be gone, so do the values inserted before it. Along this order,
-//! the time by which a value has to be gone never decreases.
+//! removals in order of their calls. If a value must have been removed by some time, the values inserted before it must
+//! have been removed by then too. So along this order, the time by which a value must have been removed never
+//! decreases.
 //!
 //! For the other two:
 //!
@@ -32,8 +33,8 @@
 //!    The search starts from the choice of step 1 without the values of the core, and if that fails, from the empty
 //!    choice.
 //!
-//! If a subset of the values fails, the whole fails, because an order of the whole contains an order of the subset. So
-//! in a long history the search runs on the latest values ([`recent`]), and its result is tried on the whole.
+//! If a subset of the values fails, all values fail, because an order of all contains an order of the subset. So in a
+//! long history the search runs on the latest values ([`recent`]), and its result is tried on all values.
 //!
 //! # Cost
 //!

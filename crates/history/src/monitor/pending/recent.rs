@@ -1,7 +1,7 @@
 //! The latest values of a long history.
 //!
 //! The values that pending removals take usually matter only near the end. If the whole history has an order, so has
-//! the history of a subset of its values. So if the latest values fail, the whole fails.
+//! the history of a subset of its values. So if the latest values fail, the whole history fails.
 
 use super::super::life::{Core, Life};
 use super::super::span::Span;
@@ -12,7 +12,7 @@ const REMOVED: usize = if cfg!(test) { 2 } else { 2048 };
 /// The maximum number of staying values among the latest. If more stay, all values are searched.
 const MAX_STAYING: usize = 2 * REMOVED;
 
-/// The values removed last, the values that stay, and the latest empty removals, in the order of the whole.
+/// The values removed last, the values that stay, and the latest empty removals, in the order of the whole history.
 pub(super) struct Recent {
     pub(super) lives: Vec<Life>,
     pub(super) empties: Vec<Span>,
@@ -45,7 +45,7 @@ impl Recent {
         }
     }
 
-    /// Adds the values and empty removals of `core`, which is the core of a failure of the whole.
+    /// Adds the values and empty removals of `core`, which is the core of a failure of the whole history.
     pub(super) fn add(&mut self, core: &Core, lives: &[Life], empties: &[Span]) {
         let union = |ours: &[u32], others: &[u32]| {
             let mut all = [ours, others].concat();
