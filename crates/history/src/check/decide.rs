@@ -1,9 +1,10 @@
 //! Decides every key, and stops at the first failure found.
 //!
-//! For an unambiguous history, a procedure decides a key at once. Objects that no procedure decides go to the general
-//! search, one at a time. So that one hard object does not block the others, the search of each object is first limited
-//! to a short turn. The objects still undecided then get further turns, each longer by a constant factor. Every turn
-//! searches from the start. This costs a seventh more steps than one long search, but needs no memory between turns.
+//! If the history of a key is unambiguous, a procedure decides it without a search. Objects that no procedure decides
+//! go to the general search, one at a time. So that one hard object does not block the others, the search of each
+//! object is first limited to a short turn. The objects still undecided then get further turns, each longer by a
+//! constant factor. Every turn searches from the start. This costs a seventh more steps than one long search, but needs
+//! no memory between turns.
 
 use std::collections::VecDeque;
 

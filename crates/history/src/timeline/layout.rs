@@ -23,7 +23,7 @@ pub(super) struct Layout {
     /// The processes from top to bottom, each with its first line.
     pub(super) lanes: Vec<(u32, usize)>,
     pub(super) line_count: usize,
-    /// The end of the longest legal prefix; `None` if it is not known.
+    /// The end of the longest legal prefix; `None` if the history is legal or the end is not known.
     pub(super) until: Option<f64>,
     pub(super) width: f64,
 }

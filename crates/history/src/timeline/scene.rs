@@ -12,7 +12,7 @@ const MAX_LABEL: usize = 60;
 #[derive(Debug)]
 pub(super) struct Scene {
     pub(super) bars: Vec<Bar>,
-    /// The time at which the longest legal prefix ends; `None` if it is not known.
+    /// The time at which the longest legal prefix ends; `None` if the history is legal or the time is not known.
     pub(super) until: Option<u64>,
     /// The number of operations not shown.
     pub(super) left_out: usize,

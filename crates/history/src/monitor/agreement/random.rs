@@ -181,8 +181,8 @@ fn agree(model: &Model, cases: u64, longest: usize) {
     }
     println!("{model}: {seen:?}");
     assert!(seen.held > cases / 20 && seen.failed > cases / 20, "{seen:?}");
-    // The expected share of open histories. The search may have to decide which values the pending removals of a stack
-    // took, and which object a pending allocation took.
+    // At most one history in this many may be left open. The search may have to decide which values the pending
+    // removals of a stack took, and which object a pending allocation took.
     let open_one_in = match (model.kind, model.capacity) {
         (Kind::Stack, _) => 1000,
         (Kind::Allocator, Some(_)) => 10,

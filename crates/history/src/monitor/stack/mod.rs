@@ -13,9 +13,9 @@
 //! Most pieces have few values, which are decomposed without a search structure (see [`few`]).
 //!
 //! A piece in which no value can lie at the bottom is *stuck*. The other pieces are still decomposed, to find when the
-//! history first fails. As long as no pop of the stuck piece has returned, the history is legal: those pushes and pops
-//! of the piece that were called take its place, and the other steps surround them as before. This gives the
-//! [`window`](super::window) of the failure.
+//! history first fails. As long as no pop of the stuck piece has returned, the history is legal: in its order, the
+//! pushes and pops of the piece that were called by then stand in place of the piece, and the other steps surround them
+//! as before. This gives the [`window`](super::window) of the failure.
 //!
 //! The method is the decrease-and-conquer scheme of Lee and Mathur ("Efficient decrease-and-conquer linearizability
 //! monitoring", 2024).
