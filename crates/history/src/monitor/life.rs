@@ -4,8 +4,9 @@ use super::span::{NEVER, Span};
 
 /// A value that is inserted once and removed at most once.
 ///
-/// The spans are *tight*: because a removal can take effect only after the insertion, its call is moved to the
-/// insertion's call if that is later, and the insertion's return to the removal's return if that is earlier.
+/// The spans are *tight*. A removal takes effect only after the insertion. So if the insertion is called later than the
+/// removal, the removal's call is moved to the insertion's call; and if the removal returns earlier than the insertion,
+/// the insertion's return is moved to the removal's return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) insert: Span,

@@ -9,10 +9,10 @@
 //! have only this order, so a refusal within a gap is a violation.
 //!
 //! Two operations of one process overlap if one returns at the time at which the other is called. Suppose that the
-//! acquisitions and releases of a process alternate in the order of their calls. Then no other order permits more: in a
-//! legal order, acquisitions can exchange their moments until they are in the order of their calls, and so can
-//! releases, which leaves one alternation. If acquisitions and releases do not alternate in the order of their calls,
-//! another order may be legal, so the history goes to the search.
+//! acquisitions and releases of a process alternate in the order of their calls. Then no other order permits more. In
+//! any legal order, the acquisitions can exchange their moments until they are in the order of their calls, and so can
+//! the releases. The result alternates in the order of the calls. If acquisitions and releases do not alternate in the
+//! order of their calls, another order may be legal, so the history goes to the search.
 //!
 //! O(n log n).
 

@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 
 /// Numbers, below `u32::MAX`, of distinct values.
 pub(super) enum Numbers {
-    /// An array for integers from `least` on.
+    /// `numbers[i]` is the number of the integer `least + i`, or [`NONE`].
     Placed {
         least: i64,
         numbers: Vec<u32>,

@@ -16,10 +16,10 @@
 //! When a removal overlooks a value, every later removal of a larger value fails, until the overlooked value is
 //! removed. The failure is the stuck removal that returns first: the history before its return is legal, and usually
 //! remains legal for a little longer (see [`window`](super::window)). The legal order consists of the steps whose
-//! moments come before that return. It contains every removal that returned by then. Every smaller value that must not
-//! be present at a removal's moment has been removed by then: that moment was free for the smaller value too, and the
-//! smaller value was removed at its earliest free moment. A removal that has not returned by then has taken its value
-//! if its moment came earlier, and otherwise none.
+//! moments come before that return. It contains every removal that returned by then. Consider a smaller value that must
+//! not be present at the moment of a removal. That moment was free for the smaller value too, and the smaller value is
+//! removed at its earliest free moment. So it has been removed by then. A removal that has not returned by then has
+//! taken its value if its moment came earlier, and otherwise none.
 
 use super::cover::chain;
 use super::free::Free;

@@ -7,8 +7,9 @@
 //!
 //! If the history fails, the page opens at the failure. The operations of the counter-example have a red edge, and the
 //! operation that the reason is about is filled with red. A dashed line shows where the longest legal prefix ends; the
-//! operation whose return comes next has a dashed edge. If the history is legal, a dot in each bar is the linearization
-//! point, a moment at which the operation may have taken effect; the dots from left to right are the witness.
+//! operation whose return comes next has a dashed edge. If the history is legal, a dot in each bar shows the
+//! linearization point, a moment at which the operation may have taken effect. The dots from left to right are the
+//! witness.
 //!
 //! By default the axis shows the order of calls and returns, and each bar is as wide as its label needs. What matters
 //! is which bars overlap, and true times, which differ by factors of a thousand, would hide that. The page can show

@@ -7,8 +7,8 @@
 //! allocated at any moment.
 //!
 //! This is exact for the given order of each object's changes. A failure, however, must be proven for every order. The
-//! proof is by counting: whatever the order, an object is free at a moment if the number of its frees that have
-//! returned is at least the number of its allocations that have been called.
+//! proof is by counting: whatever the order, an object is free at a moment if at least as many frees of the object have
+//! returned as allocations of it have been called.
 
 use super::super::cover::Cover;
 use super::super::life::{Life, after_the_end};
@@ -143,7 +143,7 @@ impl Exhaustion<'_> {
     }
 
     /// Operations that prove a failure for every order of the changes: at each moment of a refused allocation, more
-    /// objects were free than pending allocations could have taken.
+    /// objects were free than pending allocations could have taken. `None` if no such proof exists.
     pub(super) fn certainly_free(&self, refused: u32) -> Option<Vec<u32>> {
         let span = self.spans.spans[refused as usize];
         let free = self.certain_times(span);

@@ -22,9 +22,10 @@ use exhaustion::Exhaustion;
 /// Decides a history of an allocator.
 ///
 /// If the model limits the number of objects, the history may be left open:
-/// - It names more objects than the limit, and not all of them certainly fitted.
+/// - The operations name more objects than the limit, and either an allocation found no free object, or the order that
+///   was found has more objects allocated at once than the limit.
 /// - An allocation found no free object, and whether that is legal depends on the order of overlapping changes of one
-///   object, or on which of the objects freed later a pending allocation took.
+///   object, or on which object a pending allocation took.
 pub(crate) fn decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Attempt {
     if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);

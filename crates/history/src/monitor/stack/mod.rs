@@ -1,11 +1,11 @@
 //! Stacks: last in, first out.
 //!
 //! The history is decomposed from the outside. If at some moment no value is surely present, the history is cut in two
-//! there (see [`cover`](super::cover)). If no such moment exists between the first and the last moment at which a value
-//! is surely present, then one value must lie at the bottom all the time: it is pushed no later than any push returns,
-//! and popped no earlier than any pop is called. Any value that meets this condition may lie there, because moving its
-//! push and pop outwards disturbs no other value. That value is removed, and the remaining history is decomposed in the
-//! same way. If no value can lie at the bottom, the history is not linearizable.
+//! there (see [`cover`](super::cover)). Suppose that no such moment exists between the first and the last moment at
+//! which a value is surely present. Then one value must lie at the bottom all the time: it is pushed no later than any
+//! push returns, and popped no earlier than any pop is called. Any value that meets this condition may lie there,
+//! because moving its push and pop outwards disturbs no other value. That value is removed, and the remaining history
+//! is decomposed in the same way. If no value can lie at the bottom, the history is not linearizable.
 //!
 //! The values are in order of their pops' calls, so a piece of the history is a range of places. While a piece is
 //! decomposed, its earliest return of a push only grows, and its latest call of a pop only shrinks. So once a value
@@ -13,9 +13,9 @@
 //! Most pieces have few values, which are decomposed without a search structure (see [`few`]).
 //!
 //! A piece in which no value can lie at the bottom is *stuck*. The other pieces are still decomposed, to find when the
-//! history first fails. As long as no pop of the stuck piece has returned, the history is legal: in its order, the
-//! pushes and pops of the piece that were called by then stand in place of the piece, and the other steps surround them
-//! as before. This gives the [`window`](super::window) of the failure.
+//! history first fails. As long as no pop of the stuck piece has returned, the history is legal. In its order, those
+//! pushes and pops of the piece that were called by then take the place of the whole piece, and the other steps
+//! surround them as before. This gives the [`window`](super::window) of the failure.
 //!
 //! The method is the decrease-and-conquer scheme of Lee and Mathur ("Efficient decrease-and-conquer linearizability
 //! monitoring", 2024).
