@@ -24,7 +24,7 @@ use crate::value::Value;
 /// The maximum length of a form. It needs a limit because the parser starts the form again with each further line.
 const MAX_FORM: usize = 1 << 16;
 
-/// The notation of independent objects' keys.
+/// How a log marks the keys of independent objects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
     /// A tag or a field marks the key, if there is one.

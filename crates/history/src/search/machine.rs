@@ -54,7 +54,7 @@ impl<'a> Machine<'a> {
         let entry = (size_of::<Call<'_>>() + 1) + HASH_FACTOR * 48;
         for position in 0..part.len() {
             let call = part.call_at(position);
-            // Calls that the specification cannot distinguish share a number, and so their computed steps.
+            // Calls that the specification cannot distinguish share a number, so their steps are computed once.
             let process = if spec.sees_process() { call.process } else { 0 };
             let next = machine.calls.len() as u32;
             let number = *numbers.entry((process, call.op, call.key, call.input, call.output)).or_insert(next);
