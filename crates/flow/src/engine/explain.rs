@@ -75,7 +75,7 @@ pub(super) enum Stepped<T> {
 
 impl UnitSearch {
     pub(super) fn new(number: u64) -> Self {
-        UnitSearch { number, at: (0, 0, 0), seen: None }
+        UnitSearch { number, at: WalkedTo::default(), seen: None }
     }
 
     fn see(&mut self, id: u64) -> bool {
@@ -87,7 +87,7 @@ impl UnitSearch {
 
 impl HolderSearch {
     pub(super) fn new(most: usize) -> Self {
-        HolderSearch { at: (0, 0, 0), most, holders: Vec::new(), in_all: 0, held: 0 }
+        HolderSearch { at: WalkedTo::default(), most, holders: Vec::new(), in_all: 0, held: 0 }
     }
 
     /// Adds an amount that a holder holds.
@@ -106,7 +106,7 @@ impl HolderSearch {
 
 impl PayloadSearch {
     pub(super) fn new(most: usize) -> Self {
-        PayloadSearch { at: (0, 0, 0), most, found: Vec::new(), in_all: 0 }
+        PayloadSearch { at: WalkedTo::default(), most, found: Vec::new(), in_all: 0 }
     }
 }
 
@@ -414,7 +414,7 @@ impl State {
         now: u64,
     ) -> Stepped<()> {
         let Some(instance) = self.grants.find_instance(resource, key) else { return Stepped::Over };
-        if search.at == (0, 0, 0) {
+        if search.at == WalkedTo::default() {
             self.holders_in_hand(search, instance, now);
         }
         let in_use = self.grants.sight_of(instance, 0).in_use;

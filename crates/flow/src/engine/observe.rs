@@ -138,7 +138,7 @@ mod tests {
     use millstream_verify_random::Random;
 
     use super::*;
-    use crate::engine::units::walk::{Sight, Walk};
+    use crate::engine::units::walk::{Sight, Walk, WalkedTo};
     use crate::failure::Failure;
     use crate::flow::Flow;
     use crate::need::Need;
@@ -147,7 +147,7 @@ mod tests {
     /// The arrival time of the oldest unit in each stage's queue, found by a walk over all units.
     fn oldest_of_all(state: &State) -> Vec<Option<u64>> {
         let mut oldest = vec![None; state.stages.iter().len()];
-        let mut walk = Walk::step((0, 0, 0), usize::MAX);
+        let mut walk = Walk::step(WalkedTo::default(), usize::MAX);
         let mut see = |row: &_, stage: u16, sight: Sight<'_>| {
             let queued_ns = match sight {
                 Sight::Queued { since_ns, .. } => since_ns,

@@ -71,6 +71,8 @@ pub(super) struct Taken {
 pub(super) struct Queue {
     /// No arrival in this list is empty.
     arrivals: VecDeque<Arrival>,
+    /// The number of arrivals that were ever added at the end; wraps around.
+    joined: usize,
     units: usize,
     /// An empty list for units that arrive alone, kept for its memory.
     spare: VecDeque<Lone>,
@@ -102,7 +104,7 @@ impl Queue {
         }
         let queued_ns = self.not_before_the_last(queued_ns);
         self.units += rows.len();
-        self.arrivals.push_back(Arrival::Together { queued_ns, rows, plain });
+        self.join(Arrival::Together { queued_ns, rows, plain });
     }
 
     /// Adds a unit that may not be plain.
@@ -117,8 +119,14 @@ impl Queue {
             units.push_back(unit);
         } else {
             let units = self.list_of(unit);
-            self.arrivals.push_back(units);
+            self.join(units);
         }
+    }
+
+    #[inline]
+    fn join(&mut self, arrival: Arrival) {
+        self.arrivals.push_back(arrival);
+        self.joined = self.joined.wrapping_add(1);
     }
 
     /// The later of this time and the time of the last arrival.
@@ -209,6 +217,7 @@ impl Queue {
         let arrival = |run: usize| &self.arrivals[self.arrivals.len() - 1 - run];
         walk.next_runs(
             self.arrivals.len(),
+            self.joined,
             |run| arrival(run).len(),
             |run, place| match arrival(run) {
                 Arrival::Together { rows, queued_ns, .. } => see(&rows[rows.len() - 1 - place], *queued_ns, run, place),
@@ -239,6 +248,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::units::walk::WalkedTo;
 
     fn rows(numbers: std::ops::Range<u32>) -> VecDeque<Row> {
         // SAFETY: each test makes one row of each number.
@@ -303,7 +313,7 @@ mod tests {
         assert_eq!((queue.arrivals.len(), queue.len()), (3, 8));
 
         let mut walked = Vec::new();
-        let mut walk = Walk::step((0, 0, 0), 100);
+        let mut walk = Walk::step(WalkedTo::default(), 100);
         queue.walk(&mut walk, |row, at, run, place| walked.push((row.number(), at, run, place)));
         let ahead: Vec<_> =
             walked.iter().map(|&(number, at, run, place)| (number, at, queue.ahead_of(run, place))).collect();
@@ -328,5 +338,30 @@ mod tests {
         ];
         assert!(batches.iter().map(|(rows, at, plain)| (&rows[..], *at, *plain)).eq(expected), "{batches:?}");
         assert!(queue.oldest_ns().is_none() && queue.pop_front(&mut spares).is_none());
+    }
+
+    #[test]
+    fn a_walk_in_steps_gets_on_although_arrivals_join_between_its_steps() {
+        let (mut queue, mut spares) = (Queue::default(), Spares::default());
+        for number in 0..10_000 {
+            queue.push_all(u64::from(number), rows(number..number + 1), true, &mut spares);
+        }
+        let (mut at, mut seen, mut steps, mut next) = (Some(WalkedTo::default()), vec![0; 10_000], 0, 10_000);
+        while let Some(from) = at {
+            let mut walk = Walk::step(from, 1_000);
+            queue.walk(&mut walk, |row, _, _, _| {
+                if let Some(times) = seen.get_mut(row.number() as usize) {
+                    *times += 1;
+                }
+            });
+            at = walk.end();
+            steps += 1;
+            assert!(steps < 20, "the walk gets on");
+            for units in [2, 1] {
+                queue.push_all(u64::from(next), rows(next..next + units), true, &mut spares);
+                next += units;
+            }
+        }
+        assert!(seen.iter().all(|&times| times == 1), "each unit that stays is seen once");
     }
 }

@@ -14,6 +14,8 @@ use crate::engine::state::State;
 use crate::engine::units::column::Row;
 #[cfg(feature = "trace")]
 use crate::engine::units::record::Record;
+#[cfg(feature = "trace")]
+use crate::engine::units::walk::WalkedTo;
 use crate::explain::{FoundUnits, LineState, NoLine, NoUnit, UnitState, WaitsFor};
 use crate::report::Report;
 use crate::snapshot::{KeySnapshot, Snapshot};
@@ -77,7 +79,7 @@ impl Shared {
     /// moves meanwhile may be passed twice or not at all.
     #[cfg(feature = "trace")]
     pub(crate) fn see_waiting(&self, mut see: impl FnMut(u64, u16, &Record)) {
-        let mut at = (0, 0, 0);
+        let mut at = WalkedTo::default();
         let _over: Option<()> = self.search(|state, _| state.search_waiting(&mut at, &mut see));
     }
 

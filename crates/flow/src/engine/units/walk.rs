@@ -11,10 +11,25 @@ use std::ops::Range;
 use super::column::Row;
 use crate::engine::claims::{GrantList, InstanceId};
 
-/// The position of a walk: the index of the current list, the number of finished runs in it, and the number of finished
-/// units in the next run. A run is a part of a list, such as one arrival of a queue. In a list without runs, the second
-/// number counts finished units.
-pub(crate) type WalkedTo = (usize, usize, usize);
+/// The position of a walk. A run is a part of a list, such as one arrival of a queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WalkedTo {
+    /// The index of the current list.
+    list: usize,
+    /// The number of finished runs in the list; in a list without runs, the number of finished units.
+    run: usize,
+    /// The number of finished units in the next run.
+    place: usize,
+    /// The number of runs that had joined the list when the step ended.
+    joined: usize,
+}
+
+impl WalkedTo {
+    /// The beginning of a list.
+    fn list(list: usize) -> Self {
+        WalkedTo { list, ..WalkedTo::default() }
+    }
+}
 
 /// A map has no positions to jump to, so each step must iterate from the map's beginning or end, and skip what earlier
 /// steps have seen. To keep the number of steps small, a step sees at least `1 / MAP_SHARE` of the map.
@@ -62,27 +77,43 @@ impl Walk {
 
     /// The range of the next list that belongs to this step. The list has `len` units.
     pub(crate) fn next_list(&mut self, len: usize) -> Range<usize> {
-        let Some((list, start, _)) = self.next() else { return 0..0 };
+        let Some(WalkedTo { list, run: start, .. }) = self.next() else { return 0..0 };
         let start = start.min(len);
         let seen = (len - start).min(self.left);
         self.spend(seen);
         // A finished list is not begun again; otherwise a short step would never get past it.
-        self.at = if start + seen == len { (list + 1, 0, 0) } else { (list, start + seen, 0) };
+        self.at = WalkedTo::list(list);
+        if start + seen == len {
+            self.at.list += 1;
+        } else {
+            self.at.run = start + seen;
+        }
         start..start + seen
     }
 
     /// Like [`next_list`](Self::next_list), but for a map. A step sees at least a share of the map (see [`MAP_SHARE`]).
     pub(crate) fn next_map(&mut self, len: usize) -> Range<usize> {
-        if self.shown >= self.at.0 && self.left > 0 {
+        if self.shown >= self.at.list && self.left > 0 {
             self.left = self.left.max(len / MAP_SHARE);
         }
         self.next_list(len)
     }
 
     /// Walks over the part of the next list that belongs to this step. For each unit, `see` gets the run and the unit's
-    /// position in the run. The list has `runs` runs, and `len` returns the number of units of a run.
-    pub(crate) fn next_runs(&mut self, runs: usize, len: impl Fn(usize) -> usize, mut see: impl FnMut(usize, usize)) {
-        let Some((list, mut run, mut place)) = self.next() else { return };
+    /// position in the run. The list has `runs` runs, and `len` returns the number of units of a run. `joined` counts
+    /// the runs that have ever joined the list, and may wrap around. By this number, a step finds the run at which the
+    /// previous step ended. Otherwise each run that joins between two steps would make the walk begin a long run again.
+    pub(crate) fn next_runs(
+        &mut self,
+        runs: usize,
+        joined: usize,
+        len: impl Fn(usize) -> usize,
+        mut see: impl FnMut(usize, usize),
+    ) {
+        let Some(WalkedTo { list, mut run, mut place, joined: before }) = self.next() else { return };
+        if (run, place) != (0, 0) {
+            run = run.saturating_add(joined.wrapping_sub(before));
+        }
         if runs == 0 {
             self.spend(0);
         }
@@ -96,19 +127,18 @@ impl Walk {
                 (run, place) = (run + 1, 0);
             }
         }
-        self.at = if run >= runs { (list + 1, 0, 0) } else { (list, run, place) };
+        self.at = if run >= runs { WalkedTo::list(list + 1) } else { WalkedTo { list, run, place, joined } };
     }
 
     /// The next list, and the position in it to continue from; `None` if the list does not belong to this step.
     fn next(&mut self) -> Option<WalkedTo> {
         let list = self.shown;
         self.shown += 1;
-        let (at, run, place) = self.at;
-        match list.cmp(&at) {
+        match list.cmp(&self.at.list) {
             _ if self.left == 0 => None,
             Ordering::Less => None,
-            Ordering::Equal => Some((list, run, place)),
-            Ordering::Greater => Some((list, 0, 0)),
+            Ordering::Equal => Some(self.at),
+            Ordering::Greater => Some(WalkedTo::list(list)),
         }
     }
 
@@ -119,7 +149,7 @@ impl Walk {
 
     /// Skips those of the next `lists` lists that earlier steps have completed. Returns the number of lists skipped.
     pub(crate) fn pass(&mut self, lists: usize) -> usize {
-        let passed = self.at.0.saturating_sub(self.shown).min(lists);
+        let passed = self.at.list.saturating_sub(self.shown).min(lists);
         self.shown += passed;
         passed
     }
@@ -141,11 +171,11 @@ mod tests {
 
     #[test]
     fn a_step_passes_lists_of_earlier_steps_at_once() {
-        let mut walk = Walk::step((70_000, 2, 0), 3);
+        let mut walk = Walk::step(WalkedTo { run: 2, ..WalkedTo::list(70_000) }, 3);
         assert_eq!((walk.pass(50_000), walk.pass(50_000), walk.pass(50_000)), (50_000, 20_000, 0));
         assert_eq!((walk.next_list(4), walk.is_over()), (2..4, false));
         assert_eq!((walk.next_list(4), walk.is_over()), (0..1, true));
-        assert_eq!(walk.end(), Some((70_001, 1, 0)));
+        assert_eq!(walk.end(), Some(WalkedTo { run: 1, ..WalkedTo::list(70_001) }));
     }
 
     #[test]
@@ -154,28 +184,30 @@ mod tests {
             // Runs, beginning with the last run, as in a queue. Before the third step, two runs are added at the back
             // and the first run is removed.
             let mut runs: Vec<Vec<u32>> = vec![vec![0, 1, 2], vec![], vec![3], vec![4, 5, 6, 7], vec![8]];
-            let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), Vec::new(), 0);
+            let (mut at, mut seen, mut steps, mut joined) = (Some(WalkedTo::default()), Vec::new(), 0, usize::MAX);
             while let Some(from) = at {
                 if steps == 2 {
                     runs.pop();
                     runs.splice(0..0, [vec![9], vec![10, 11]]);
+                    joined = joined.wrapping_add(2);
                 }
                 let mut walk = Walk::step(from, most);
                 let before = seen.len();
-                walk.next_runs(runs.len(), |run| runs[run].len(), |run, place| seen.push(runs[run][place]));
+                walk.next_runs(runs.len(), joined, |run| runs[run].len(), |run, place| seen.push(runs[run][place]));
                 assert!(seen.len() - before <= most);
                 assert!(walk.next_list(0).is_empty());
                 at = walk.end();
                 steps += 1;
                 assert!(steps < 100, "the walk ends");
             }
-            assert!((0..8).all(|unit| seen.contains(&unit)), "steps of {most}: {seen:?}");
+            let times = |unit| seen.iter().filter(|&&other| other == unit).count();
+            assert!((0..8).all(|unit| times(unit) == 1), "steps of {most}: {seen:?}");
         }
     }
 
     #[test]
     fn a_map_is_seen_in_a_few_steps() {
-        let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), 0, 0);
+        let (mut at, mut seen, mut steps) = (Some(WalkedTo::default()), 0, 0);
         while let Some(from) = at {
             let mut walk = Walk::step(from, 1);
             assert_eq!(walk.next_list(1).len() + walk.next_list(1).len(), usize::from(steps < 2));
@@ -192,7 +224,7 @@ mod tests {
     fn steps_of_any_length_see_each_unit_once() {
         let lens = [3, 0, 5, 0, 0, 1];
         for most in 1..12 {
-            let (mut at, mut seen, mut steps) = (Some((0, 0, 0)), Vec::new(), 0);
+            let (mut at, mut seen, mut steps) = (Some(WalkedTo::default()), Vec::new(), 0);
             while let Some(from) = at {
                 let mut walk = Walk::step(from, most);
                 for (list, len) in lens.into_iter().enumerate() {

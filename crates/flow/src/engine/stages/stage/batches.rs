@@ -105,8 +105,8 @@ impl StageState {
         self.granted += 1;
     }
 
-    /// Moves up to `most` units of the queue's first *arrival* (units that arrived together) into a batch. Returns
-    /// their number. The caller passes their grants to [`hold_for_batch`](Self::hold_for_batch).
+    /// Moves up to `most` units of the queue's first *arrival* into a batch: units that arrived together, or alone at the
+    /// same time. Returns their number. The caller passes their grants to [`hold_for_batch`](Self::hold_for_batch).
     #[inline]
     pub(crate) fn fill_batch(&mut self, most: usize, spares: &mut Spares, timers: &mut Timers, now: u64) -> usize {
         let batch = self.batch_to_join(spares, timers, now);

@@ -26,7 +26,8 @@ impl StageState {
         });
         let batch = |run: usize| &self.batches[self.batches.len() - 1 - run];
         let len = |run: usize| batch(run).rows.len();
-        walk.next_runs(self.batches.len(), len, |run, place| {
+        // Batches are short, so the walk may begin one again.
+        walk.next_runs(self.batches.len(), 0, len, |run, place| {
             let GrantedBatch { permits, held, opened_ns, rows, .. } = batch(run);
             let place = rows.len() - 1 - place;
             let sight = Sight::Granted { since_ns: *opened_ns, permits, held, place, units: rows.len() };
