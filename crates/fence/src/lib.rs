@@ -52,7 +52,7 @@
 //! On x86-64 the membarrier back-end promises more, because it *interrupts* the other threads, and an interrupt never divides an
 //! instruction. Each instruction of the hot side therefore comes completely before or completely after the heavy fence, even if
 //! it reads and writes memory without a lock prefix. If it comes before, its store is visible after the fence; if it comes after,
-//! it sees everything written before the fence. The single-incrementer event count of `millstream-sync` depends on this.
+//! it sees everything written before the fence. `InPlaceEventCount` of `millstream-sync` depends on this.
 //!
 //! # Back-ends
 //! For each priority, the process once chooses the first back-end that works on this machine:

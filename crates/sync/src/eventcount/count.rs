@@ -217,6 +217,8 @@ impl<K: Kind, S: Scope> Count<K, S> {
     ///
     /// - No other thread (or process) increments this count at the same time, and the increments of different threads
     ///   are ordered by happens-before.
+    /// - An [`Incrementer`](super::Incrementer) that was made before this call does not increment the count after it. It
+    ///   has a copy of the count from before, so it would take this increment back, and a waiter could miss both.
     /// - If the count is shared between processes, this process has made an [`Incrementer`](super::Incrementer) of it,
     ///   and no other process has made one since. Making an incrementer tells the waiters of this count whether this
     ///   process has registered for heavy fences, which it does once for all its counts. Waiters that have not been

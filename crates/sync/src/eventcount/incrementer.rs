@@ -86,8 +86,9 @@ impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R>
     /// died between its increment and the wake-up.
     ///
     /// # Safety
-    /// There is no other incrementer of this count, in this process or another, as long as this one lives. Everything
-    /// the previous incrementer did is visible to this thread.
+    /// As long as this incrementer lives, nothing else increments the count, in this process or another: no other
+    /// incrementer, and no [`add_waking_unchecked`](Count::add_waking_unchecked). Everything the previous incrementer did
+    /// is visible to this thread.
     pub unsafe fn new(count: R) -> Self {
         count.scope.attach();
         if S::SHARED {
@@ -99,10 +100,10 @@ impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R>
 
     /// Adds one and wakes all waiters.
     ///
-    /// Without waiters it is wait-free: a store, two loads, and a light fence, which is free where the kernel offers heavy
-    /// ones. A count [in one word](super::InPlaceEventCount) takes an `add` to memory, a test and a branch. With waiters it takes one system call, and a short lock for waiting tasks. Release:
-    /// everything written before is visible to any thread that sees the new count. [`pair`](Count::pair) has an
-    /// example.
+    /// Without waiters it is wait-free: a store, two loads, and a light fence, which is free where the kernel offers
+    /// heavy ones. For an `InPlaceEventCount`, it is an `add` to memory, a test and a branch. With waiters it takes one
+    /// system call, and a short lock for waiting tasks. Release: everything written before is visible to any thread that
+    /// sees the new count. [`pair`](Count::pair) has an example.
     #[inline]
     pub fn increment(&mut self) {
         self.add(1);
@@ -120,8 +121,8 @@ impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R>
     /// correct.
     #[inline]
     pub fn add_waking(&mut self, n: u64, most: usize) {
-        // SAFETY: `new` requires that the count has no other incrementer, this one is borrowed mutably, and `new`
-        // registered the process for a shared count. No other code changes the cached copy.
+        // SAFETY: `new` requires that nothing else increments the count, this incrementer is borrowed mutably, and `new`
+        // registered the process for a shared count. `new` has read the cached copy, and only this line changes it.
         unsafe { self.count.add_cached(&mut self.cached, n, most) }
     }
 }

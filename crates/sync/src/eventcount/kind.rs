@@ -47,9 +47,9 @@ pub trait Kind: Send + Sync + 'static {
 
 /// A kind with one incrementer.
 pub trait SoleKind: Kind {
-    /// The incrementer's copy of the count, if the kind uses one. A loop of increments has the copy in a register, so no
-    /// increment loads what the previous one stored.
-    type Cached: std::fmt::Debug + Send;
+    /// The incrementer's copy of the count, if the kind uses one. A loop of increments has the copy in a register, so
+    /// no increment loads what the previous one stored.
+    type Cached: std::fmt::Debug + Send + Sync;
 
     /// Reads the copy for a new incrementer.
     fn cache(&self) -> Self::Cached;

@@ -11,7 +11,7 @@
 //! | --- | --- | --- | --- |
 //! | any thread | [`EventCount`], [`EventCount64`] | [`SharedEventCount`], [`SharedEventCount64`] | a locked addition |
 //! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | a store, two loads, a [light fence](millstream_fence::light) |
-//! | one thread at a time, x86-64 | [`InPlaceEventCount`], [`InPlaceEventCount64`] | | an addition to memory: one to four cycles, by processor |
+//! | one thread at a time, x86-64 | `InPlaceEventCount`, `InPlaceEventCount64` | | an addition to memory: one to four cycles, by processor |
 //!
 //! Take 64 bits if the count is also a sequence: then [`value`](Count::value) is the published position, and an
 //! increment publishes. Take 64 bits, too, if a waiter may be kept from running while the count wraps around. With 32
@@ -64,8 +64,8 @@
 //! its code:
 //!
 //! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
-//! - `unlocked.rs` (one incrementer, in place, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts the
-//!   incrementer between two instructions, and the whole increment is one instruction.
+//! - `unlocked.rs` (one incrementer, in place, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts
+//!   the incrementer between two instructions, and the whole increment is one instruction.
 //! - `two_word.rs` (one incrementer): the incrementer's light fence pairs with the waiter's heavy fence.
 //!
 //! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag. Waiters for a count with

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::parameters::{InPlace, Kind, Many, TwoWord};
 use super::sleep::count::system_calls;
-use super::{Count, EventCount, SpinPolicy, Waited};
+use super::{Count, EventCount, Incrementer, SpinPolicy, Waited};
 
 /// Number of futex calls that `work` makes on this thread.
 fn calls(work: impl FnOnce()) -> u64 {
@@ -94,4 +94,55 @@ fn a_flagged_sum_wakes_and_the_next_increment_clears_the_flag() {
     let count = Count::<InPlace<u32>>::starting_at(u64::MAX);
     let each: Vec<u64> = (0..4).map(|_| calls(|| increment(&count))).collect();
     assert_eq!((each, count.value()), (vec![1, 1, 0, 0], 3));
+}
+
+/// A waiter whose key is old sets no flag, so it costs the incrementer nothing.
+fn late<K: Kind>() {
+    let count = Count::<K>::new();
+    let calls = calls(|| {
+        for _ in 0..1000 {
+            let key = count.snapshot();
+            increment(&count);
+            assert_eq!(count.wait_with(key, None, SpinPolicy::NONE), Waited::Changed);
+        }
+    });
+    assert_eq!(calls, 0);
+}
+
+#[test]
+fn a_wait_for_a_change_that_has_happened_costs_no_system_call() {
+    late::<Many<u32>>();
+    late::<InPlace<u32>>();
+    late::<InPlace<u64>>();
+    late::<TwoWord<u32>>();
+    late::<TwoWord<u64>>();
+}
+
+#[test]
+fn an_incrementer_goes_on_from_the_count_it_finds_and_wraps_around() {
+    let mut count = Count::<TwoWord<u32>>::starting_at(u64::from(u32::MAX) - 1);
+    let key = count.snapshot();
+    let (mut incrementer, reader) = count.split();
+    let mut values = Vec::new();
+    for n in [1, 0, 1, 1 << 32, 3] {
+        incrementer.add(n);
+        values.push(reader.value());
+    }
+    assert_eq!(values, [u32::MAX.into(), u32::MAX.into(), 0, 0, 3]);
+    // The first incrementer is gone. The next one goes on from what it finds.
+    increment(&count);
+    count.split().0.add(1);
+    assert_eq!((count.value(), count.has_changed(key)), (5, true));
+}
+
+/// An incrementer has a copy of the count, so a second incrementer would make it lose increments and wake-ups.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "another incrementer")]
+fn a_build_for_debugging_notices_a_second_incrementer() {
+    let count = Count::<TwoWord<u32>>::new();
+    // SAFETY: the contract is broken on purpose. Only this thread uses the count, so at worst increments are lost.
+    let mut incrementer = unsafe { Incrementer::new(&count) };
+    increment(&count);
+    incrementer.increment();
 }

@@ -38,6 +38,10 @@ impl<W: Width> SoleKind for TwoWord<W> {
 
     #[inline(always)]
     unsafe fn add_cached<S: Scope>(&self, cached: &mut u64, n: u64) -> bool {
+        // Relaxed: only the incrementer changes the value, so this reads its latest one. (A loom model would explore the
+        // read for nothing.)
+        #[cfg(not(loom))]
+        debug_assert_eq!(self.value.load(Ordering::Relaxed), Self::wrap(*cached), "the count has another incrementer");
         // Relaxed: the second read below sees a flag that this read misses.
         let waited = self.waiters.load(Ordering::Relaxed) != 0;
         // The flag belongs to waiters for the current value, so it is cleared only right before the value changes.
@@ -90,6 +94,10 @@ impl<W: Width> Kind for TwoWord<W> {
     }
 
     fn announce(&self, value: u64) -> Announced {
+        // A flag for a value that has passed would cost the incrementer a system call and help no waiter.
+        if self.value() != value {
+            return Announced::Changed;
+        }
         let before = self.waiters.swap(1, Ordering::Relaxed);
         match self.value() == value {
             true if before == 0 => Announced::Newly,
