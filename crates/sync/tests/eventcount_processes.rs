@@ -36,7 +36,7 @@ mod processes {
     const MIN_ROUNDS: u64 = 500;
     /// The largest number of waits that may take a second because the machine is busy.
     const MAX_LATE: u64 = 3;
-    const KINDS: [&str; 4] = ["many-64", "sole-32", "sole-64", "two-word-64"];
+    const KINDS: [&str; 5] = ["many-64", "sole-32", "sole-64", "two-word-32", "two-word-64"];
 
     /// The state that the processes share; zeroed memory is its initial state.
     #[repr(C)]
@@ -93,6 +93,7 @@ mod processes {
             "many-64" => play::<Many<u64>>(kind, role, file),
             "sole-32" => play::<InPlace<u32>>(kind, role, file),
             "sole-64" => play::<InPlace<u64>>(kind, role, file),
+            "two-word-32" => play::<TwoWord<u32>>(kind, role, file),
             "two-word-64" => play::<TwoWord<u64>>(kind, role, file),
             _ => panic!("no kind {kind}"),
         }
@@ -150,11 +151,9 @@ mod processes {
             }
         )*};
     }
-    attach_sole!(TwoWord<u64>);
+    attach_sole!(TwoWord<u32> TwoWord<u64>);
     #[cfg(target_arch = "x86_64")]
     attach_sole!(InPlace<u32> InPlace<u64>);
-    #[cfg(not(target_arch = "x86_64"))]
-    attach_sole!(TwoWord<u32>);
 
     fn wait_until<K: Kind>(count: &Count<K, Shared>, value: u64) {
         let deadline = Instant::now() + LONG;

@@ -172,6 +172,11 @@ fn sole_64_no_wake_up_is_lost() {
 }
 
 #[test]
+fn two_word_32_no_wake_up_is_lost() {
+    no_wake_up_is_lost::<TwoWord<u32>>("two words, 32 bits");
+}
+
+#[test]
 fn two_word_64_no_wake_up_is_lost() {
     no_wake_up_is_lost::<TwoWord<u64>>("two words, 64 bits");
 }
