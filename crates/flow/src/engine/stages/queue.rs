@@ -364,4 +364,67 @@ mod tests {
         }
         assert!(seen.iter().all(|&times| times == 1), "each unit that stays is seen once");
     }
+
+    #[test]
+    fn random_arrivals_put_backs_and_batches_leave_in_the_order_of_a_sorted_list() {
+        let mut random = millstream_verify_random::Random::seeded();
+        let (mut queue, mut spares) = (Queue::default(), Spares::default());
+        // The expected units, each with its time and whether it must not pass for plain.
+        let mut expected: VecDeque<(u32, u64, bool)> = VecDeque::new();
+        let (mut next, mut taken): (u32, Vec<(Row, u64)>) = (0, Vec::new());
+        for step in 0..20_000_u64 {
+            let at = (step / 4 + random.below(3)).max(expected.back().map_or(0, |&(_, at, _)| at));
+            match random.below(7) {
+                0..3 if expected.len() < 200 => {
+                    let (units, plain) = (1 + random.below(3) as u32, random.below(2) == 0);
+                    queue.push_all(at, rows(next..next + units), plain, &mut spares);
+                    expected.extend((next..next + units).map(|number| (number, at, !plain)));
+                    next += units;
+                }
+                3 if expected.len() < 200 => {
+                    queue.push_back(at, rows(next..next + 1).pop_front().unwrap());
+                    expected.push_back((next, at, true));
+                    next += 1;
+                }
+                4 => {
+                    let first = queue.pop_front(&mut spares);
+                    assert_eq!(
+                        first.as_ref().map(|(row, at)| (row.number(), *at)),
+                        expected.pop_front().map(|e| (e.0, e.1))
+                    );
+                    taken.extend(first);
+                }
+                5 if !taken.is_empty() => {
+                    let (row, at) = taken.swap_remove(random.below(taken.len() as u64) as usize);
+                    let place = expected.partition_point(|&(_, other, _)| other < at);
+                    expected.insert(place, (row.number(), at, true));
+                    queue.push_front(at, row);
+                }
+                _ => {
+                    let (mut batch, most) = (VecDeque::new(), 1 + random.below(5) as usize);
+                    let batch_taken = queue.take_first(&mut batch, most, &mut spares);
+                    assert!(batch_taken.units == batch.len() && batch.len() <= most);
+                    assert_eq!(batch.is_empty(), expected.is_empty());
+                    for row in &batch {
+                        let (number, at, must_not) = expected.pop_front().unwrap();
+                        assert_eq!((row.number(), batch_taken.queued_ns), (number, at));
+                        assert!(!(must_not && batch_taken.plain), "a unit that is not plain passes for one");
+                    }
+                }
+            }
+            assert_eq!((queue.len(), queue.oldest_ns()), (expected.len(), expected.front().map(|e| e.1)));
+            if step % 16 == 0 {
+                let (mut at, mut walked) = (Some(WalkedTo::default()), Vec::new());
+                while let Some(from) = at {
+                    let mut walk = Walk::step(from, 1 + random.below(9) as usize);
+                    queue.walk(&mut walk, |row, at, run, place| {
+                        walked.push((row.number(), at, queue.ahead_of(run, place)));
+                    });
+                    at = walk.end();
+                }
+                let all = expected.iter().enumerate().rev().map(|(ahead, &(number, at, _))| (number, at, ahead));
+                assert!(walked.into_iter().eq(all));
+            }
+        }
+    }
 }
