@@ -128,7 +128,7 @@ impl Payload {
     /// The number of the content's bytes.
     ///
     /// # Errors
-    /// The errors of [`each`](Self::each), if the content has to be made for that.
+    /// The errors of [`each`](Self::each), if only reading the content shows its length.
     pub(crate) fn len(&self, cx: &Cx<'_>) -> Result<u64, Failure> {
         self.known_len().map_or_else(|| self.each(cx, |_| Ok(())), Ok)
     }
@@ -196,7 +196,7 @@ impl Payload {
     /// The number of bytes that [`in_memory`](Self::in_memory) will make; 0 for a payload in memory.
     ///
     /// # Errors
-    /// The errors of [`each`](Self::each), if the content has to be made for that.
+    /// The errors of [`each`](Self::each), if only reading the content shows its length.
     pub(crate) fn to_make(&self, cx: &Cx<'_>) -> Result<u64, Failure> {
         match self {
             Self::Bytes(_) | Self::Slice(_) => Ok(0),
@@ -251,7 +251,7 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Payload {
 }
 
 impl Stream {
-    /// The first `len` bytes of a file, which weigh `weight` whatever their content.
+    /// The first `len` bytes of a file. `weight` is the part of the byte budget that the payload takes.
     pub(crate) fn of_file(file: File, len: u64, path: &Path, weight: u64) -> Self {
         let opened = Opened { file, len, path: path.to_owned(), hash: OnceLock::new() };
         Self { base: Base::File(Arc::new(opened)), codings: Vec::new(), len: Some(len), weight }

@@ -75,7 +75,7 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let source = self.typed(source.into_iter());
         let service = self.start();
         let (tell, ended) = channel();
-        // SAFETY: dropping `detach`, also in a panic, first waits for the worker that pulls the source, and then
+        // SAFETY: dropping `detach`, even in a panic, first waits for the worker that pulls the source, and then
         // takes the source out of the flow. This happens before the function returns, and no copy of the source
         // exists. So the flow never uses the source beyond the lifetime that is hidden here.
         let source = unsafe { std::mem::transmute::<Box<dyn Source + '_>, Box<dyn Source + 'static>>(source) };

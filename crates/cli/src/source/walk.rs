@@ -331,7 +331,7 @@ impl Iterator for Walk {
     }
 }
 
-/// A walk that leaves out the files that ignore files exclude. It also leaves out `.git`, which no ignore file lists.
+/// A walk without the files that an ignore file excludes, and without `.git`, which no ignore file lists.
 fn selective(
     root: &Path,
     open: Option<Arc<OwnedFd>>,

@@ -58,7 +58,7 @@ impl<W: Write> Exposition<W> {
     /// Adds a label to every sample that follows.
     ///
     /// # Panics
-    /// Panics unless `name` consists of ASCII letters, digits and `_`, at least one, and does not begin with a digit.
+    /// Panics if `name` is empty, begins with a digit, or has a character other than an ASCII letter, a digit or `_`.
     #[must_use]
     pub fn label(mut self, name: &str, value: &str) -> Self {
         let written = write_label(&mut self.constant, name, value).and_then(|()| self.constant.write_char(','));
@@ -75,7 +75,7 @@ impl<W: Write> Exposition<W> {
     /// Returns the writer's errors.
     ///
     /// # Panics
-    /// Panics unless `name` consists of ASCII letters, digits and `_`, at least one, and does not begin with a digit.
+    /// Panics if `name` is empty, begins with a digit, or has a character other than an ASCII letter, a digit or `_`.
     pub fn family(&mut self, name: &str, kind: Kind, help: &str) -> fmt::Result {
         assert!(is_name(name), "`{name}` is not a metric name");
         self.sample.clear();

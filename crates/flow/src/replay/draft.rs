@@ -23,7 +23,7 @@ pub(super) struct Draft {
     pub(super) pulls: Vec<Pull>,
     /// The units that wait at the end of a window.
     pub(super) waiting: Vec<Waiting>,
-    /// The number of units at the beginning of the order that represent units already waiting when the replay begins.
+    /// The number of units that already wait when the replay begins. They come first in the order of the roots.
     pub(super) standing: usize,
     pub(super) account: Account,
     most_visits: usize,

@@ -143,8 +143,8 @@ fn a_cap_on_units_in_flight_bounds_a_queue_as_the_formula_says() {
     }
 }
 
-/// The reference values are from another simulator, Ciw 3.2.7: 24 runs of 14,000 s each, without the first 500 s, and
-/// the half-widths of their 95 % confidence intervals.
+/// The reference values are from another simulator, Ciw 3.2.7: means over 24 runs of 14,000 s each, of which the first
+/// 500 s do not count, each with the half-width of its 95 % confidence interval.
 #[test]
 fn stations_without_a_closed_form_make_units_wait_as_another_simulator_says() {
     let mut random = Random(23);

@@ -1,5 +1,5 @@
-//! Models of the floor alone. The lock and the claims around it are left out, because their orderings could make up for
-//! an ordering that the floor lacks.
+//! Models of `leaves::Floor`, the position that all leaves have passed. The lock and the claims around it are left out,
+//! because their orderings could make up for an ordering that the floor lacks.
 
 use std::sync::Arc;
 

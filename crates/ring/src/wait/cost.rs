@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// A wake-up that takes longer counts as this long, because its sleeper lacked a core.
 const MAX_WAKE_UP_NS: u32 = 100_000;
 
-/// The cost of a wake-up before the first one is measured.
+/// The assumed cost of a wake-up until one has been measured.
 const FIRST_WAKE_UP_NS: u32 = 10_000;
 
 /// The shortest time over which the initial costs are measured.

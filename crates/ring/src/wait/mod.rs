@@ -44,9 +44,10 @@
 //! - A waiter that shares its core with a thread that is always busy spends 1/32 of its time in yields, provided that a
 //!   yield takes at most 0.1 s.
 //! - A producer in the line waits for the turns of those in front of it, if all producers wait in the line. Producers
-//!   that use the `try_` forms, or send at a pace of their own, may take the room first. A turn lasts 32 `S`, and at
-//!   least 1 ms unless its waits take `S` each; it ends at the next wait of the polling producer. If the consumers stop
-//!   for good and leave room, a producer in the line finds the room within 200 ms.
+//!   that use the `try_` forms, or send at a pace of their own, may take the room first. In its turn, a producer polls
+//!   for room and sends. The turn lasts until the producer next waits for room, once 32 `S` and at least 1 ms have
+//!   passed. If each of the producer's waits takes `S` or longer, the turn may be shorter than 1 ms. If the consumers
+//!   stop for good and leave room, a producer in the line finds the room within 200 ms.
 //! - If the polling producer finds room and then sends no more, and the consumer uses only the `try_` forms, the
 //!   producers in the line sleep until a `try_` call finds no event or a sleep times out.
 //!

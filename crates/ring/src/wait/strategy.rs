@@ -17,7 +17,7 @@
 /// came. After some 30 times the cost of a sleep, the polling thread wakes the first of the line and joins the line
 /// itself. A consumer that runs out of events wakes the first of the line sooner.
 ///
-/// If the consumers stop for good without waking a producer, and leave room for some, these producers find the room on
+/// If the consumers stop for good and leave room without waking a producer, the sleeping producers find the room on
 /// their own. Each sleeps for the time that it has waited so far, at least 1 ms and at most 50 ms, times the length of
 /// the line, but never for more than 200 ms. So a `send` into a full ring may return that much later than it could.
 ///

@@ -200,8 +200,8 @@ impl TurnSlot {
     /// current stage and the number of units.
     pub(super) fn follow(&self) -> Option<Move> {
         let batches = self.batches();
-        // A worker with further batches of the first stage will return to that stage, so no other worker may take its
-        // slot there.
+        // A worker with further batches of the stage in which the turn began will return to that stage, so it still
+        // counts there.
         let stays = !batches.pending.is_empty();
         let to = self.at.load(Ordering::Relaxed);
         let from = self.counted().filter(|&counted| counted != to && !stays)?;

@@ -12,7 +12,7 @@ use crate::engine::intake::entrance::Entering;
 
 #[derive(Default)]
 pub(crate) struct Wakeups {
-    /// The plan acts on the result of the last watch.
+    /// A shared worker is wanted, so the result of the last watch (see `watch`) has been used.
     pub(crate) acts_on_watch: bool,
     /// The workers to wake or to start, at most one for each post.
     pub(crate) workers: SmallVec<[(Post, Call); 2]>,

@@ -26,7 +26,7 @@ pub(crate) struct Crossing(Option<(u64, u64)>);
 impl Crossing {
     /// Registers the wait. Returns `None` if the caller works for a flow whose own workers may have to make that room.
     ///
-    /// If the caller works for a flow, takes a process-wide lock and examines all registered waits.
+    /// A call by a thread that works for a flow takes a process-wide lock and examines all registered waits.
     pub(crate) fn into(flow_id: u64) -> Option<Crossing> {
         let Some(from) = identity::own_flow() else { return Some(Crossing(None)) };
         let mut waits = waits();

@@ -318,7 +318,7 @@ where
         if let Some(bytes) = grows.filter(|&bytes| !run.advance.grow(unit.change(), bytes, true)) {
             return Ended::As(self.front.fail(&Failure::over_budget(bytes), row, run));
         }
-        // The result of a last stage is delivered even after the flow was abandoned. Every other unit is left behind.
+        // The result of a last stage is delivered even after the flow was abandoned. The other units are left behind.
         if aim.stage != NO_STAGE && site.is_abandoned() {
             self.front.tickets.abandoned(row);
             return Ended::As(Verdict::LeftBehind);

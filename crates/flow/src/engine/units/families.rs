@@ -132,7 +132,7 @@ impl Families {
                 self.parents.remove(&parent);
                 Effect::Leaves(Departure { row, parting, dead })
             }
-            // The parent still works. Its family stays, because the groups of its later children must learn of the
+            // The parent is still working. Its family stays, because the groups of its later children must learn of the
             // failed units.
             None if dead > 0 => Effect::Nothing,
             None => {
