@@ -334,6 +334,18 @@ class Threads(unittest.TestCase):
         driver.observe_many(Odd() for _ in range(3))
         self.assertIs(driver.verdict, True)
 
+    def other_threads_run_during(self, work, ticks, pause):
+        """Checks that another thread ticks more than `ticks` times while `work` runs, and that no pause between two ticks is
+        longer than `pause` and half of the time. On a busy machine the thread may wait for a core, so there are five tries;
+        work that holds the GIL fails in each of them."""
+        tries = []
+        for _ in range(5):
+            number, longest, whole = self.ticks_during(work)
+            if number > ticks and longest < max(pause, whole / 2):
+                return
+            tries.append((number, longest, whole))
+        self.fail(f"ticks, longest pause, whole time: {tries}")
+
     def ticks_during(self, work):
         """The ticks of another thread while `work` runs: their number, the longest time between two, and the whole time."""
         ticks = []
@@ -357,16 +369,16 @@ class Threads(unittest.TestCase):
     def test_other_threads_run_during_long_computations(self):
         first, second = list(range(20_000)), list(range(20_000))
         setup = {"tail": "greater", "seed": 1, "at_least": 0.5, "error": 1e-300, "limit": 300}
-        number, longest, whole = self.ticks_during(lambda: csm.permutation_test(first, second, "median", **setup))
-        self.assertGreater(number, 10)
         # The GIL is held only while lists become numbers.
-        self.assertLess(longest, max(0.5, whole / 2))
+        self.other_threads_run_during(lambda: csm.permutation_test(first, second, "median", **setup), 10, 0.5)
 
     def test_other_threads_run_while_an_iterator_without_bytecode_is_read(self):
-        driver = csm.Driver(at_least=0.5, error=1e-300)
-        outcomes = itertools.islice(itertools.cycle([True, False]), 3_000_000)
-        _, longest, whole = self.ticks_during(lambda: self.assertEqual(driver.observe_many(outcomes), 3_000_000))
-        self.assertLess(longest, max(0.2, whole / 2))
+        def observe():
+            driver = csm.Driver(at_least=0.5, error=1e-300)
+            outcomes = itertools.islice(itertools.cycle([True, False]), 3_000_000)
+            self.assertEqual(driver.observe_many(outcomes), 3_000_000)
+
+        self.other_threads_run_during(observe, 0, 0.2)
 
     def test_an_interrupt_ends_every_long_computation(self):
         calls = [

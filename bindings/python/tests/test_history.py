@@ -257,7 +257,8 @@ class Limits(unittest.TestCase):
             self.assertFalse(verdict)
             self.assertTrue(verdict.decided < total and str(verdict).startswith(f"unknown: at the limit of {limit}"))
 
-    def test_other_threads_run_meanwhile(self):
+    def ticks_during_a_check(self):
+        """The ticks of another thread during a check of half a second: their number, and the longest time between two."""
         slow, _ = hard(60)
         done, ticks = threading.Event(), []
 
@@ -273,8 +274,17 @@ class Limits(unittest.TestCase):
         done.set()
         thread.join()
         during = [began, *[tick for tick in ticks if began < tick < ended], ended]
-        self.assertGreater(len(during), 10)
-        self.assertLess(max(later - earlier for earlier, later in zip(during, during[1:])), 0.4)
+        return len(during), max(later - earlier for earlier, later in zip(during, during[1:]))
+
+    def test_other_threads_run_meanwhile(self):
+        # On a busy machine the other thread may wait for a core. A check that held the GIL would fail in each try.
+        tries = []
+        for _ in range(5):
+            number, longest = self.ticks_during_a_check()
+            if number > 10 and longest < 0.4:
+                return
+            tries.append((number, longest))
+        self.fail(f"ticks, longest pause: {tries}")
 
     def test_an_interrupt_ends_the_check_and_its_thread(self):
         program = "\n".join([
