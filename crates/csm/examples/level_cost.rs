@@ -6,7 +6,7 @@
 //!
 //! A cell of the grid is a threshold, a number of trials, and a distance of the observed rate from the threshold in
 //! standard deviations. Its cost is the median of nine runs over counts near these values. For counts that are evidence
-//! against a direction, the level costs next to nothing, so only counts in favour of the direction are measured.
+//! against a direction, the level costs almost nothing, so only counts in favour of the direction are measured.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -2,7 +2,7 @@
 //!
 //! Balls fall uniformly and independently into `m` bins that hold `c` balls each. The *fill* is the number of balls
 //! thrown until the first bin is full, the last ball included, divided by the total capacity `m c`. It is the share of
-//! its memory that a hash table of large fixed bins can use before it must grow. The question is Paul Khuong's.
+//! its memory that a hash table of large fixed bins can use before it must grow. The question comes from Paul Khuong.
 //!
 //! The trials are independent and identically distributed, so a [`Driver`](crate::Driver) can decide claims such as
 //! "the fill reaches 97.5 % in at least 98 % of all cases". The example `bins` does so.
@@ -52,7 +52,7 @@ impl Bins {
 
     /// Makes one trial. Returns the fill, rounded to the nearest float.
     ///
-    /// Cost: some two nanoseconds a ball while the counts (four bytes a bin) fit the first-level cache.
+    /// Cost: about two nanoseconds per ball while the counts (four bytes per bin) fit in the L1 cache.
     pub fn fill(&mut self, random: &mut Random) -> f64 {
         let places = self.room.len() as u64 * u64::from(self.capacity);
         self.balls(random) as f64 / places as f64

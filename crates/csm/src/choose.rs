@@ -3,7 +3,7 @@
 use crate::number::kernel;
 use crate::{Error, Interval};
 
-/// The maximum number of trials that this crate computes with: `2^53 - 1`, some `9 * 10^15`. Every count up to this
+/// The maximum number of trials in any computation of this crate: `2^53 - 1`, about `9 * 10^15`. Every count up to this
 /// maximum is exact as a float, and so is its successor.
 pub const MAX_TRIALS: u64 = (1 << 53) - 1;
 
@@ -38,8 +38,8 @@ pub fn log_choose(n: u64, k: u64) -> Result<Interval, Error> {
     Ok(Interval { low: ln.lower().max(0.0), high: ln.upper() })
 }
 
-/// `(k, n - k)` as exact floats, or an error if `n` is above [`MAX_TRIALS`] or `k` above `n`. The error names `k` by
-/// `part`, and `n` by `of`.
+/// `(k, n - k)` as exact floats, or an error if `n` is above [`MAX_TRIALS`] or `k` above `n`. In the error, `part` is
+/// the name of `k`, and `of` is the name of `n`.
 pub(crate) fn split(n: u64, k: u64, part: &'static str, of: &'static str) -> Result<(f64, f64), Error> {
     if n > MAX_TRIALS {
         return Err(Error::TooMany { what: of, found: n, most: MAX_TRIALS });

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// The error of a question without an answer. The message says what was expected, what was found, and what to do.
+/// The reason why a question has no answer. The message says what was expected, what was found, and what to do.
 ///
 /// Every function of this crate returns an answer for each valid input: none fails with "did not converge".
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -83,7 +83,7 @@ pub enum Error {
         /// The number found.
         found: u64,
     },
-    /// Data are not sorted although they must be.
+    /// The data must be sorted, but they are not.
     #[error("{what} must be sorted, but element {index} is smaller than the one before; sort it")]
     NotSorted {
         /// The name of the data.

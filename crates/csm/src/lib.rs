@@ -45,7 +45,7 @@
 //! any function of the system's mathematical library, so the results are the same, bit for bit, on every machine. The
 //! results are also close to the truth: [`robbins::stop`] and [`beta_bound`] say how close.
 //!
-//! A float argument stands for its exact value: `0.98` is the binary number nearest to 98 %.
+//! A float argument is taken at its exact value: `0.98` is the binary number nearest to 98 %.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -4,8 +4,8 @@
 //! as likely as the observed division. So divide the values at random many times, and count how often the statistic is
 //! at least as extreme as the observed statistic. That rate is the p-value. A [`Driver`](crate::Driver) decides whether
 //! the p-value is below a threshold, and draws only as many divisions as the answer needs. The statistic may be any
-//! pure function of two sets of values. (The test is R. A. Fisher's; its combination with confidence sequences is Paul
-//! Khuong's.)
+//! pure function of two sets of values. (R. A. Fisher invented the test; Paul Khuong combined it with confidence
+//! sequences.)
 //!
 //! A division whose statistic *equals* the observed statistic counts as extreme. There are many such divisions if the
 //! values are few or rounded. So a statistic must not depend on the order of the values, not even in its last bit: in
@@ -127,8 +127,8 @@ impl<F: Fn(&[f64], &[f64]) -> f64> Permutation<F> {
     }
 
     /// Divides the values at random, and returns whether the statistic is at least as extreme as the observed one. A
-    /// statistic that is not a number counts as extreme, which is evidence against a real difference. Cost: a shuffle
-    /// and a statistic.
+    /// statistic that is not a number counts as extreme, which is evidence against a real difference. Cost: one shuffle
+    /// and one evaluation of the statistic.
     pub fn draw(&mut self, random: &mut Random) -> bool {
         random.shuffle_front(&mut self.pool, self.first);
         let (first, rest) = self.pool.split_at(self.first);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_division_into_the_same_values_is_extreme_whatever_their_order() {
-        // One in twenty divisions is the one observed.
+        // One of the twenty divisions is the observed division.
         let (first, second) = ([0.3, 0.2, 0.1], [0.5, 0.7, 0.9]);
         for null in [Null::default(), Null { shift: 0.1, scale: 1.0 }] {
             let mut random = Random::seeded(1);

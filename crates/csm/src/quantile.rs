@@ -22,7 +22,7 @@ use crate::driver::log_part;
 use crate::process::check_counts;
 use crate::{Direction, Error, Interval, Method, Test};
 
-/// The ranks of the sorted values between which a quantile lies. Ranks count from one.
+/// The ranks of two sorted values that enclose a quantile. Ranks count from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranks {
     /// The quantile is at least the value of this rank; zero if no value is known to be below it.
@@ -31,14 +31,14 @@ pub struct Ranks {
     pub high: u64,
 }
 
-/// The ranks that enclose the `q`-quantile after `n` values. They are right at all `n` at once with a probability of at
-/// least `1 - error`.
+/// The ranks that enclose the `q`-quantile after `n` values. The ranks are valid for all `n` simultaneously with a
+/// probability of at least `1 - error`.
 ///
 /// # Errors
 /// `q` or the error is not between 0 and 1, or there are too many values.
 ///
 /// # Cost
-/// Some 100 evaluations of the test, which take less than a millisecond.
+/// About 100 evaluations of the test, which take less than a millisecond.
 pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
     check_counts(n, 0)?;
     let test = test(q, error)?;
@@ -51,8 +51,8 @@ pub fn ranks(n: u64, q: f64, error: f64) -> Result<Ranks, Error> {
 }
 
 /// The interval between two values that contains the `q`-quantile of their distribution. An end without a bound is
-/// infinite. The interval is right at all numbers of values at once with a probability of at least `1 - error`, if the
-/// values are independent and identically distributed.
+/// infinite. The interval is valid for all numbers of values simultaneously with a probability of at least `1 - error`,
+/// if the values are independent and identically distributed.
 ///
 /// # Errors
 /// The errors of [`ranks`]; a value that is not a number; values that are not sorted.

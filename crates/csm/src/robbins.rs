@@ -55,10 +55,10 @@ use crate::{Decision, Direction, Error};
 /// Whether `s` successes in `n` trials distinguish the success rate from `alpha`, with an error of at most `e^log_eps`.
 ///
 /// `alpha` and `log_eps` are the exact values of the floats, not the decimal numbers from which they may have been
-/// read. The comparison is strict. The resulting direction is that of the observed rate. It is wrong if the true rate
-/// is `alpha` or on the *other* side, and the probability that this ever happens is at most `e^log_eps`. To see this
-/// for [`Direction::Above`], note that above `alpha` one more success lowers the level. So the probability of the
-/// direction grows with the true rate, and at `alpha` it has Robbins' bound.
+/// read. The comparison is strict. The returned direction is the side of `alpha` on which the observed rate is. The
+/// direction is wrong if the true rate is `alpha` or on the *other* side, and the probability that this ever happens is
+/// at most `e^log_eps`. To see this for [`Direction::Above`], note that above `alpha` one more success lowers the
+/// level. So the probability of the direction grows with the true rate, and at `alpha` it has Robbins' bound.
 ///
 /// # Rounding
 /// The returned level is never below the true one, so rounding can only make the criterion wait longer, and the
@@ -70,7 +70,7 @@ use crate::{Decision, Direction, Error};
 /// or is positive. A `log_eps` of minus infinity means an `eps` of 0: the test never stops.
 ///
 /// # Cost
-/// Some 100 ns, whatever the counts.
+/// About 100 ns, whatever the counts.
 ///
 /// # Example
 /// ```

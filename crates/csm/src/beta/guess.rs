@@ -23,9 +23,9 @@ pub(super) fn guess(a: f64, b: f64, eps: f64) -> Odds {
 fn below_mean(a: f64, b: f64, eps: f64) -> Odds {
     let z = normal_quantile(ln(eps.into()).mid.hi);
     let target = -0.5 * z * z;
-    // Two rates below the sought one. The first treats the logarithm of the odds as normal. The second writes the odds
-    // as a ratio of two Gamma variables and uses bounds on their tails (Laurent and Massart); it is close if a shape is
-    // small.
+    // Two starting rates below the solution. The first treats the logarithm of the odds as normal. The second writes
+    // the odds as a ratio of two Gamma variables and uses bounds on their tails (Laurent and Massart); it is close if a
+    // shape is small.
     let normal = a / b * rough_exp(-z * (1.0 / a + 1.0 / b).sqrt());
     let gamma = (a - z * a.sqrt()) / (b + z * b.sqrt() + 0.5 * z * z);
     let mut odds = Odds::new(normal.max(gamma));

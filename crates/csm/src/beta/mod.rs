@@ -14,9 +14,9 @@
 //!
 //! So a single proven evaluation at any `t0` proves an inequality for all `t`, and the bound is the `t` at which the
 //! right side equals `ln eps`: Newton's step *is* the proof. The [search](guess) for `t0` needs no proof, but the
-//! nearer `t0` is to the quantile, the closer is the bound. For a step `d`, the tangent loses `d^2 (f/I - L) / 2`,
-//! where `L` is the density's logarithmic slope. The last step keeps this loss below `2^-46`. Because `e^d >= 1 + d`,
-//! the odds after the step are on the safe side, too.
+//! nearer `t0` is to the quantile, the tighter the bound. For a step `d`, the tangent loses `d^2 (f/I - L) / 2`, where
+//! `L` is the density's logarithmic slope. The last step keeps this loss below `2^-46`. Because `e^d >= 1 + d`, the
+//! odds after the step are on the safe side, too.
 //!
 //! The upper bound is the complement of the lower bound for the shapes exchanged.
 
@@ -58,22 +58,22 @@ const MAX_SHAPE: f64 = 9_007_199_254_740_992.0;
 
 /// A bound for a Beta(`a`, `b`) variable: the variable is beyond the bound with a probability of at most `eps`.
 ///
-/// For [`Side::Low`] the result is the largest `x` for which `P(X < x) <= eps` is proven; for [`Side::High`] it is the
-/// smallest `x` for which `P(X > x) <= eps` is. Compared with the quantile and its complement, the relative errors of
-/// the bound and its complement are below `1e-12`, if both are normal floats and no shape is below 1. If a shape is
-/// below 1, the errors are about `1e-12` divided by that shape.
+/// For [`Side::Low`] the result is the largest `x` for which `P(X < x) <= eps` is proven. For [`Side::High`] it is the
+/// smallest `x` for which `P(X > x) <= eps` is proven. Compared with the quantile and its complement, the relative
+/// errors of the bound and its complement are below `1e-12`, if both are normal floats and no shape is below 1. If a
+/// shape is below 1, the errors are about `1e-12` divided by that shape.
 ///
 /// Extreme arguments: with a shape of 0, all probability is at one end, so both bounds are at this end. With an `eps`
 /// of 0, the bound is 0 for [`Side::Low`] and 1 for [`Side::High`]; with an `eps` of 1, it is 1 for [`Side::Low`] and 0
 /// for [`Side::High`].
 ///
-/// `eps` stands for its exact value. The result is the same, bit for bit, on every machine.
+/// `eps` is taken at its exact value. The result is the same, bit for bit, on every machine.
 ///
 /// # Errors
 /// A shape that is not 0 nor between `2^-30` and `2^53`, both shapes 0, or `eps` outside `[0, 1]`.
 ///
 /// # Cost
-/// Some microseconds, whatever the shapes and `eps`.
+/// A few microseconds, whatever the shapes and `eps`.
 ///
 /// # Example
 /// ```
@@ -146,7 +146,7 @@ fn low(a: f64, b: f64, eps: f64) -> BetaBound {
             return odds.at_the_end();
         };
         // The loop ends when no float is nearer, or when the distance is within the uncertainty of the proof, as with
-        // the smallest shapes. A long last step is as safe as a short one, but its bound is less close.
+        // the smallest shapes. A long last step is as safe as a short one, but the bound is less tight.
         let nearest = moved == odds || missing.abs() <= 4.0 * tails.lower.radius || steps_left == 0;
         if step.is_short() || (nearest && safe > -0.5) {
             return odds.safely_moved(safe);

@@ -25,7 +25,7 @@ impl Step {
         self.straight * (1.0 + (0.5 * self.straight * self.bend).clamp(-0.5, 0.5))
     }
 
-    /// Whether a step of this size loses next to nothing without the correction.
+    /// Whether a step of this size loses almost nothing without the correction.
     pub(super) fn is_short(self) -> bool {
         self.straight * self.straight * self.bend.max(1.0) <= SMALL
     }

@@ -9,29 +9,30 @@ use crate::number::exp::exp;
 use crate::number::ln::ln_1p;
 use crate::{Error, Interval};
 
-/// The maximum number of additions for the exact distribution. If it takes more, Chernoff's bound is used.
+/// The maximum number of additions for the exact distribution. If the exact distribution takes more, Chernoff's bound
+/// is used.
 const MAX_ADDITIONS: f64 = 3e8;
 
-/// A factor that covers the roundings of some thousand additions of positive numbers.
+/// A factor that covers the rounding errors of thousands of additions of positive numbers.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// Compares two samples whose sizes were **fixed before the first value**, by ranks: computes the interval of Hodges
-/// and Lehmann for the ratio `second / first`, from the test of Wilcoxon, Mann and Whitney.
+/// Compares two samples whose sizes were **fixed before the first value**, by ranks: computes the Hodges-Lehmann
+/// interval for the ratio `second / first` from the Wilcoxon-Mann-Whitney test.
 ///
 /// The function finds far smaller differences than [`samples`](super::samples), under two conditions. The samples are
 /// compared only once, and the second sample is distributed like a multiple of the first. The interval is for this
 /// factor. If both samples have the same distribution, one of them is called smaller with a probability of at most
 /// `error`, whatever the distribution. Ties count against a difference.
 ///
-/// The number of pairs in which the second value is the smaller one has a known distribution. For samples of up to some
-/// 150 values, it is computed exactly. For larger samples, Chernoff's bound on its tail is used, which costs as much
-/// evidence as a ten times smaller error would.
+/// The number of pairs in which the second value is the smaller one has a known distribution. For samples of up to
+/// about 150 values, it is computed exactly. For larger samples, Chernoff's bound on its tail is used, which costs as
+/// much evidence as a ten times smaller error would.
 ///
 /// # Errors
 /// Those of [`samples`](super::samples).
 ///
 /// # Cost
-/// Sorting, and some thousand steps for each value.
+/// Sorting, and a few thousand steps per value. The exact distribution takes up to `3e8` additions.
 ///
 /// ```
 /// use millstream_csm::compare::{Smaller, fixed_samples};

@@ -6,8 +6,8 @@ use crate::{Error, Interval, quantile};
 /// Compares the medians of two samples by their ratio, `second / first`.
 ///
 /// Each median has a [confidence sequence](quantile) with half of the error, and the ratio is between the quotients of
-/// their opposite ends. This is valid for all sample sizes at once, so the caller may measure more and compare again.
-/// If the sizes were fixed beforehand, [`fixed_samples`](super::fixed_samples) needs far fewer values.
+/// their opposite ends. This is valid for all sample sizes simultaneously, so the caller may measure more and compare
+/// again. If the sizes were fixed beforehand, [`fixed_samples`](super::fixed_samples) needs far fewer values.
 ///
 /// # Errors
 /// A value that is not a finite number above zero, an error that is not between 0 and 1, or an empty sample.

@@ -47,7 +47,7 @@ pub struct Setup {
     pub claim: Claim,
     /// The maximum probability that the verdict or any interval is wrong; between 0 and 1.
     pub error: f64,
-    /// The method of deciding.
+    /// The decision method.
     pub method: Method,
     /// The maximum number of trials: without a verdict by then, the claim remains undecided.
     pub limit: Option<u64>,
@@ -99,10 +99,10 @@ impl Setup {
     /// The tests that decide the claim, and the part of the error that remains for the interval.
     ///
     /// With [`Method::Mixture`], the probability of each direction at the threshold is known, and the tests get the
-    /// whole error. At the threshold itself they use it up. At any other rate only one of the two directions is wrong,
-    /// and the interval gets the part of the error that this direction does not use. If the claim has two thresholds,
-    /// each of the two tests gets half of the error. With the other methods, the tests get two thirds of the error and
-    /// the interval gets a third, at all rates.
+    /// whole error. At the threshold itself, the tests use up the whole error. At any other rate only one of the two
+    /// directions is wrong, and the interval gets the part of the error that this direction does not use. If the claim
+    /// has two thresholds, each of the two tests gets half of the error. With the other methods, the tests get two
+    /// thirds of the error and the interval gets a third, at all rates.
     pub(crate) fn tests(&self) -> Result<Tests, Error> {
         self.check()?;
         let share = match (self.method, self.claim) {
@@ -184,9 +184,9 @@ impl Tests {
 }
 
 impl Claim {
-    /// Adjusts the interval to the verdict: without a verdict, it is widened to contain the thresholds; with a verdict,
-    /// the rates that the verdict rules out are removed. Both are safe: widening is always safe, and the true rate is
-    /// among the removed rates only if the verdict is wrong.
+    /// Adjusts the interval to the verdict. Without a verdict, the interval is widened to contain the thresholds; with
+    /// a verdict, the rates that the verdict rules out are removed. Both adjustments are safe: widening is always safe,
+    /// and the true rate is among the removed rates only if the verdict is wrong.
     pub(crate) fn agreeing(&self, interval: Interval, verdict: Option<Verdict>, observed: f64) -> Interval {
         use Verdict::{Fails, Holds};
         let Interval { low, high } = interval;

@@ -11,7 +11,7 @@ use crate::{Direction, Error};
 /// **Error.** The probability that the verdict or any interval is wrong is at most `setup.error`, whatever the rate, if
 /// the outcomes are independent and each is a success with the same probability. The limit, the times of examination
 /// and an early stop do not matter. With [`Method::Mixture`](crate::Method::Mixture), the test of a threshold gets the
-/// whole error, and the interval costs nothing: at any rate other than the threshold only one of the two verdicts is
+/// whole error, and the interval costs nothing. At any rate other than the threshold, only one of the two verdicts is
 /// wrong, and the interval gets the part of the error that this verdict does not use. With the other methods, the tests
 /// get two thirds of the error and the interval a third.
 ///
@@ -61,8 +61,8 @@ pub struct Status {
     pub successes: u64,
     /// The observed success rate, if there are trials.
     pub rate: Option<f64>,
-    /// The rates that are not ruled out: a confidence sequence, valid at all numbers of trials at once, that agrees
-    /// with the verdict.
+    /// The rates that are not ruled out: a confidence sequence, valid for all numbers of trials simultaneously, that
+    /// agrees with the verdict.
     pub interval: Interval,
     /// The level of the test that is closest to stopping.
     pub level: f64,
@@ -93,8 +93,8 @@ impl Driver {
     }
 
     /// A driver that continues after these trials. The counts are all the evidence, so only the set-up and the counts
-    /// need to be stored between runs. If the counts decide the claim, it is decided at once. (For [`Claim::Within`],
-    /// earlier counts may have proven a side that these counts no longer prove. Without
+    /// need to be stored between runs. If the counts decide the claim, the claim is decided immediately. (For
+    /// [`Claim::Within`], earlier counts may have proven a side that these counts no longer prove. Without
     /// [`with_proven_sides`](Self::with_proven_sides), that side is forgotten, which costs trials but is safe.)
     ///
     /// [`Claim::Within`]: super::Claim::Within
@@ -196,7 +196,7 @@ impl Driver {
         Ok(self.verdict)
     }
 
-    /// The state. Computes the interval, which takes some 20 microseconds, or two to three times as long if the error
+    /// The state. Computes the interval, which takes about 20 microseconds, or two to three times as long if the error
     /// of the interval depends on the rate.
     #[must_use]
     pub fn status(&self) -> Status {

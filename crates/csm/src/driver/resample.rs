@@ -1,7 +1,7 @@
 //! Resampling: sets that are identically distributed, of units that are not.
 //!
-//! Production requests differ: some are heavier, and some depend on others. But draw sets of requests from one sample,
-//! each set without replacement and independently of the others: these sets are identically distributed by
+//! Production requests differ: some are heavier, and some depend on others. But if sets of requests are drawn from one
+//! sample, each set without replacement and independently of the others, the sets are identically distributed by
 //! construction. So judge the units of a set one at a time, add up their successes, and evaluate the evidence only when
 //! a set is complete (Paul Khuong's advice).
 //!

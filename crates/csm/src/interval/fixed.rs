@@ -5,9 +5,9 @@ use crate::choose::split;
 use crate::driver::log_part;
 use crate::{Error, Side, beta_bound};
 
-/// The interval of Clopper and Pearson. It contains the true rate with a probability of at least `1 - error`, **if the
-/// number of trials was fixed** before the first trial. Each end has half of the error. Use [`watched`](super::watched)
-/// if the stopping time may depend on the data.
+/// The Clopper-Pearson interval. It contains the true rate with a probability of at least `1 - error`, **if the number
+/// of trials was fixed** before the first trial. Each end has half of the error. Use [`watched`](super::watched) if the
+/// stopping time may depend on the data.
 ///
 /// The lower end is the rate at which at least `successes` successes have a probability of `error / 2`. The upper end
 /// is the rate at which at most `successes` have that probability. Both are quantiles of a Beta distribution, rounded

@@ -28,7 +28,7 @@ const PRIOR: f64 = 0.5;
 /// More successes than trials, too many trials, or an error not between 0 and 1.
 ///
 /// # Cost
-/// Some 20 microseconds.
+/// About 20 microseconds.
 ///
 /// ```
 /// let interval = millstream_csm::interval::watched(1000, 990, 0.05)?;

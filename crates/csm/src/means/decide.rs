@@ -51,8 +51,8 @@ pub struct MeanStatus {
     pub trials: u64,
     /// The mean of the values, if there are any.
     pub mean: Option<f64>,
-    /// The means that are not ruled out: a confidence sequence, valid at all numbers of values at once, that agrees
-    /// with the verdict.
+    /// The means that are not ruled out: a confidence sequence, valid for all numbers of values simultaneously, that
+    /// agrees with the verdict.
     pub interval: Interval,
     /// The progress.
     pub progress: Progress,
@@ -82,7 +82,7 @@ impl MeanDriver {
     /// A driver that continues from the [state](Self::state) of another driver with the same set-up.
     ///
     /// # Errors
-    /// The errors of [`new`](Self::new); also sums that no such number of values between the bounds can have.
+    /// The errors of [`new`](Self::new); also sums that this number of values between the bounds cannot have.
     pub fn resume(setup: &MeanSetup, state: Moments) -> Result<Self, Error> {
         let mut driver = MeanDriver::new(setup)?;
         let n = state.trials as f64;
@@ -113,8 +113,8 @@ impl MeanDriver {
     }
 
     /// Whether each side that makes the claim hold or fail is proven. With one threshold, these are the side on which
-    /// the claim holds, and the other side. With two thresholds, they are the side above the lower threshold and the
-    /// side below the upper one; with [`Claim::Within`], the third and the fourth are the side below the lower
+    /// the claim holds, and the other side. With two thresholds, the first two are the side above the lower threshold
+    /// and the side below the upper one. With [`Claim::Within`], the third and the fourth are the side below the lower
     /// threshold and the side above the upper one. With [`Claim::Within`], the sums may no longer show what earlier
     /// sums have proven, so a driver should be restored with its proven sides.
     #[must_use]
@@ -153,7 +153,7 @@ impl MeanDriver {
         Ok(self.verdict)
     }
 
-    /// The state. Computes the interval, which takes some 200 microseconds.
+    /// The state. Computes the interval, which takes about 200 microseconds.
     #[must_use]
     pub fn status(&self) -> MeanStatus {
         let width = self.setup.high - self.setup.low;
@@ -234,7 +234,7 @@ impl MeanDriver {
     }
 }
 
-/// The tests of a claim. They have two thirds of the error, in equal parts if there are two thresholds.
+/// The tests of a claim. They get two thirds of the error, divided equally if there are two thresholds.
 ///
 /// The two directions of a single threshold share one part, because at a mean that equals the threshold both verdicts
 /// count as wrong.

@@ -7,7 +7,7 @@
 //! The evidence is the empirical Bernstein process of S. Howard, A. Ramdas, J. McAuliffe and J. Sekhon ("Time-uniform,
 //! nonparametric, nonasymptotic confidence sequences", 2021): it estimates the variance from the data, so that few
 //! observations suffice if the values hardly differ. Tests and interval are computed from three sums alone, the
-//! [`Moments`], so nothing else has to be stored between runs.
+//! [`Moments`], so nothing else needs to be stored between runs.
 //!
 //! ```
 //! use millstream_csm::means::{MeanDriver, MeanSetup};

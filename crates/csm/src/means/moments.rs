@@ -11,7 +11,7 @@ const U: f64 = f64::EPSILON / 2.0;
 /// `Moments`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Moments {
-    /// How many numbers were observed.
+    /// The count of the observed numbers.
     pub trials: u64,
     /// The sum of the numbers, rounded to a float.
     pub sum: f64,

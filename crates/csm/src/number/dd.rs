@@ -5,7 +5,7 @@
 //! 2022). With `u = 2^-53`, the relative error of a sum (algorithm 6, AccurateDWPlusDW) is at most `3u^2 / (1 - 4u)`,
 //! and that of a product (algorithm 10, DWTimesDW1) at most `7u^2`. [`Dd::RELATIVE_ERROR`] covers both. Its margin also
 //! covers the difference between an error relative to the result and an error relative to the exact value. The bounds
-//! are valid without under- and overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
+//! are valid in the absence of underflow and overflow; underflow adds at most [`Dd::UNDERFLOW`] to a product.
 
 use std::ops::{Add, Mul, Neg, Sub};
 

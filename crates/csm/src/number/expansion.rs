@@ -123,8 +123,8 @@ const COEFFICIENTS: [[[f64; 2]; 6]; PAIRS] = [
 ];
 
 /// The lower tail divided by the density, for a rate on the near side of the mean. `divergence` is `zeta^2 / 2`, the
-/// divergence of the rate from `a / (a + b)`. `None` if the relative error is not proven to be at most `most`, and so
-/// for every `most` below `2^-43`.
+/// divergence of the rate from `a / (a + b)`. The result is `None` unless the relative error is proven to be at most
+/// `most`; such a proof never exists for a `most` below `2^-43`.
 #[inline]
 pub(super) fn near_share(a: f64, b: f64, divergence: f64, most: f64) -> Option<Ball> {
     let one_over_n = 1.0 / (a + b);

@@ -13,17 +13,17 @@
 //! **Enclosure.** `S_m` is `m/(a + 2m) 2F1(n, m + 1; c + 1; x) / 2F1(n, m; c; x)` with `n = a + b + m` and `c = a +
 //! 2m`. Both series have positive terms, and the ratio of their `k`-th terms, `(1 + k/m) / (1 + k/c)`, is between 1 and
 //! `c/m`. So `m/(a + 2m) <= S_m <= 1` is **always** true. Starting from this interval at some large `m` and stepping
-//! backwards, every `S_m` is enclosed, and finally `F`. No truncation has to be estimated. A step is a Möbius function,
-//! which is monotone between its poles, so it maps the ends of an interval to the ends of the image. The start `m` only
-//! determines how narrow the enclosure is, and is doubled until the enclosure is narrow enough.
+//! backwards, every `S_m` is enclosed, and finally `F`. No truncation error needs to be estimated. A step is a Möbius
+//! function, which is monotone between its poles, so it maps the ends of an interval to the ends of the image. The
+//! start `m` only determines how narrow the enclosure is, and is doubled until the enclosure is narrow enough.
 //!
 //! **Rounding.** The error of a step's numerator is below `16 u` times the sum of the absolute values of its terms, and
 //! so is that of the denominator. Every quotient is widened by these errors.
 //!
 //! **Steps.** Far from the mean, or if a shape is small, sixteen steps suffice. Near the mean, the number of steps is
-//! about the square root of the smaller shape. If that is more than some dozens, an [expansion](super::expansion) is
+//! about the square root of the smaller shape. If that is more than a few dozen, an [expansion](super::expansion) is
 //! used instead, so the fraction takes at most a hundred steps or so. In any case the search ends at [`MAX_STEPS`],
-//! with an enclosure that is as certain, but wider.
+//! with an enclosure that is just as certain, but wider.
 
 /// `2^-49 = 16 u`.
 const ROUNDING: f64 = 1.776_356_839_400_250_5e-15;

@@ -49,7 +49,7 @@ impl Rate {
     }
 }
 
-/// The kernel, and those of its parts that are also needed alone.
+/// The kernel, and the parts of it that are also used on their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel {
     pub(crate) ln: Ball,

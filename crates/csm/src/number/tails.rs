@@ -52,7 +52,7 @@ pub(crate) fn ln_hazard(a: f64, b: f64, rate: &Rate) -> Ball {
 
 /// Whether the fraction computes the lower tail more quickly than the upper tail. Below the mean it does, and above the
 /// mean it does not, with an exception: near an end whose shape is below 1, the fraction for the tail at that end is a
-/// power series, and quicker.
+/// power series, which is quicker.
 fn is_lower_nearer(a: f64, b: f64, rate: &Rate, lead: f64) -> bool {
     let n = a + b;
     if n < 2.0 {

@@ -42,7 +42,7 @@ impl Setup {
     /// million trials.
     ///
     /// # Cost
-    /// Grows with `limit^1.5`: for 10 000 trials some 50 ms, for a million some seconds.
+    /// Grows with `limit^1.5`: about 50 ms for 10 000 trials, and a few seconds for a million.
     ///
     /// ```
     /// use millstream_csm::{Claim, Setup};

@@ -8,7 +8,7 @@
 //! But the wide side does not use up its share. If successes are common, a single failure multiplies the evidence for
 //! "below" by a large factor: fifty, at a threshold of 0.98. So the process does not reach `1/eps` exactly but jumps
 //! past it, and it stops with a probability well below its share. [`ln_shares`] computes this probability, and assigns
-//! the unused part to the narrow side: some 70 % of `eps` instead of 2 %, at no cost. The wide side keeps Robbins'
+//! the unused part to the narrow side: about 70 % of `eps` instead of 2 %, at no cost. The wide side keeps Robbins'
 //! share, so no test is slower than Robbins' criterion. (The only exception is a fraction of a per cent, which the
 //! alternatives on the wrong side contribute to Robbins' evidence.)
 //!

@@ -38,8 +38,8 @@ pub enum Method {
     /// beta-binomial mixture tuned to the true rate.
     Mixture,
     /// For each direction, a uniform mixture of the alternatives on its side. The shares of the error are such that at
-    /// the threshold the two mixtures together stop with a probability of at most `eps`. As fast as Robbins' criterion
-    /// towards the wider side, and faster towards the narrower side.
+    /// the threshold the two mixtures together stop with a probability of at most `eps`. It is as fast as Robbins'
+    /// criterion towards the wider side, and faster towards the narrower side.
     Balanced,
     /// Robbins' criterion: a uniform mixture of all alternatives. See [`robbins`](crate::robbins).
     Robbins,
@@ -52,8 +52,9 @@ pub enum Method {
     /// Wald's sequential probability ratio test: the likelihood ratio of one threshold to the other. Needs two
     /// thresholds.
     Sprt,
-    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided). Nearly as fast as Wald's test outside the
-    /// two thresholds, but without its long wait at rates in between. The default for two thresholds.
+    /// Half Wald's test, half the mixtures of [`OneSided`](Method::OneSided). It is nearly as fast as Wald's test
+    /// outside the two thresholds, but without its long wait at rates in between. This is the default for two
+    /// thresholds.
     Blend,
 }
 

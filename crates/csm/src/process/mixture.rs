@@ -19,7 +19,7 @@ use crate::number::kernel::{kernel, level, ln_beta};
 /// success raises both the evidence and the mean's distance from `p`; in the second, each further failure does. Both
 /// directions together are one test with error `eps`.
 ///
-/// Cost of a level: some 100 ns.
+/// Cost of a level: about 100 ns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BetaMixture {
     threshold: Threshold,

@@ -10,7 +10,7 @@ use crate::number::Ball;
 /// rates the test may take long, and longest for rates midway between the two. In that case [`Blend`](super::Blend) is
 /// faster.
 ///
-/// Cost of a level: some 10 ns.
+/// Cost of a level: about 10 ns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LikelihoodRatio {
     direction: Direction,

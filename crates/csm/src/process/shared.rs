@@ -27,7 +27,7 @@ impl Test {
     ///
     /// # Cost
     /// Methods that divide the error by computation take milliseconds, and up to a tenth of a second. The latest 64
-    /// tests of the process are cached. A request with the arguments of a cached test takes some 50 ns under a lock;
+    /// tests of the process are cached. A request with the arguments of a cached test takes about 50 ns under a lock;
     /// threads that build different tests do not wait for one another.
     pub fn new(threshold: f64, log_eps: f64, method: Method) -> Result<Self, Error> {
         let threshold = Threshold::new(threshold)?;

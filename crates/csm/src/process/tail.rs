@@ -15,7 +15,7 @@ use crate::number::tails::ln_hazard;
 ///
 /// Every favourable outcome favours every alternative on the side, so the evidence grows with each such outcome.
 ///
-/// Cost of a level: below a microsecond; next to nothing if the counts are evidence against the direction.
+/// Cost of a level: below a microsecond; almost nothing if the counts are evidence against the direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UniformTail {
     threshold: Threshold,

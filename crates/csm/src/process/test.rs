@@ -38,7 +38,7 @@ pub(super) struct Arm {
     ln_share: f64,
 }
 
-/// The side of a threshold on which the success rate lies.
+/// The side of a threshold on which the success rate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The rate is above the threshold.

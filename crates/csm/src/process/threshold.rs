@@ -44,7 +44,8 @@ impl Threshold {
     }
 
     /// Whether `a / (a + b)` is on this side of the threshold or equal to it. The answer is exact if `a + b` is. If the
-    /// rate equals the threshold, the counts speak for both directions, so that success and failure are symmetric.
+    /// rate equals the threshold, the counts are evidence for both directions, so that success and failure are
+    /// symmetric.
     pub(super) fn speaks_for(self, direction: Direction, a: f64, b: f64) -> bool {
         side(self.value, a, a + b) != Some(direction.opposite())
     }

@@ -7,7 +7,7 @@ use crate::{Direction, MAX_TRIALS};
 ///
 /// **Why it is fast.** A level costs a hundred nanoseconds and more, so most levels are not computed. Suppose that the
 /// test would not stop after `k` further successes in a row, nor after `k` further failures in a row. Then it stops at
-/// none of the next `k` trials, whatever their outcomes: among the states after `j <= k` further trials, the state with
+/// none of the next `k` trials, whatever their outcomes. Among the states after `j <= k` further trials, the state with
 /// `j` successes is the most favourable to "above", and further successes only make it more favourable
 /// ([`EProcess`](super::EProcess), promise 2). So both extremes are evaluated, with a margin for rounding, and then `k`
 /// trials are only counted. The distance to a boundary grows like the square root of the number of trials, so the
