@@ -26,7 +26,7 @@
 //! | How many trials does the decision take, and how probable is it? | [`Setup::power`] |
 //! | What is the rate, as far as known now? | [`interval::watched`]; [`interval::fixed`] for a fixed number of trials |
 //! | Is a mean of bounded numbers (a latency, a ratio) above or below a threshold? | [`means`] |
-//! | What is a quantile, while the numbers still come in? | [`quantile`] |
+//! | What is a quantile, while more numbers arrive? | [`quantile`] |
 //! | Which of two samples is smaller, and by what ratio? | [`compare`] |
 //! | Do two samples come from one distribution, by a statistic of my own? | [`permutation`] |
 //! | My data are not independent draws from one distribution. | [`Driver::run_sets`] |

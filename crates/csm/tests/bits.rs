@@ -53,7 +53,7 @@ fn results_are_the_same_bits_everywhere() {
         let choose = log_choose(s + f, s).expect("a valid question");
         digest.add(choose.low);
         digest.add(choose.high);
-        // Shapes that are not integers, too.
+        // These shapes include fractions.
         let (a, b) = (s as f64 / 16.0 + 0.5, f as f64 / 16.0 + 0.5);
         let low = beta_bound(a, b, eps, Side::Low).expect("a valid question");
         digest.add(low.bound);

@@ -61,7 +61,7 @@ proptest! {
         prop_assert_eq!(one.stop.is_some(), other.stop.is_some());
         prop_assert!(one.stop.is_none() || one.stop != other.stop);
         prop_assert!((one.level - other.level).abs() <= 1e-12 * (1.0 + one.level.abs()), "{:?} {:?}", one, other);
-        // Also counts whose observed rate is exactly the threshold.
+        // The levels are also equal for counts whose observed rate is exactly the threshold.
         let (n, s) = (n * 8, n * u64::from(eighths));
         let (one, other) = (a_test(p, -5.0, method), a_test(1.0 - p, -5.0, method));
         let (one, other) = (one.stop(n, s).unwrap().level, other.stop(n, n - s).unwrap().level);

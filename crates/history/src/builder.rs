@@ -119,7 +119,7 @@ impl Builder {
     /// The number of an operation's name. A name that is not built in is added to the table.
     ///
     /// # Panics
-    /// With more than 65 000 different names.
+    /// If there are more than 65 000 different names.
     pub fn op(&mut self, name: &str) -> Op {
         let History { names, .. } = &mut self.history;
         let known = Op::NAMES.len() + names.len();
@@ -152,7 +152,7 @@ impl Builder {
     /// Adds an operation.
     ///
     /// # Errors
-    /// If it contradicts itself, or the history is full.
+    /// If the operation contradicts itself, or if the history is full.
     pub fn push(&mut self, operation: Operation) -> Result<(), Contradiction> {
         let number = self.len();
         let Operation { process, op, key, input, output, call, ret, status } = operation;
@@ -255,7 +255,7 @@ impl History {
         column(&mut self.ret, order);
     }
 
-    /// Fails if a process called an operation before its previous one returned; the error has both rows.
+    /// Fails if a process called an operation before its previous one returned; the error contains both rows.
     fn check_processes(&self) -> Result<(), (usize, usize)> {
         let mut last = LastRows::default();
         for row in 0..self.len() {
@@ -270,7 +270,7 @@ impl History {
     }
 }
 
-/// The last row of each process: in an array for small process numbers, which are usual.
+/// The last row of each process: in an array for small process numbers, which are the usual case.
 #[derive(Default)]
 struct LastRows {
     small: Vec<u32>,

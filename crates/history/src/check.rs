@@ -33,7 +33,7 @@ pub struct CheckError {
 ///
 /// For some kinds of objects, a near-linear procedure decides histories of distinct values (see [the
 /// crate](crate#how-long-does-it-take)). The general search decides all other histories, in exponential time in the
-/// worst case. `options` has the limits.
+/// worst case. `options` sets the limits.
 ///
 /// # Errors
 /// If the history has an operation, input or output that the model does not permit.

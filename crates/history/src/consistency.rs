@@ -1,4 +1,4 @@
-//! Conditions weaker and stronger than linearizability, to compare on one history.
+//! Conditions weaker and stronger than linearizability, for a comparison on the same history.
 //!
 //! - A history is *sequential* if no operation is called before the previous one returned: nothing can be reordered.
 //! - It is *linearizable* if its operations have an order that respects time: an operation that returned before another

@@ -90,8 +90,8 @@ pub(crate) fn locate(part: &Part<'_>, spec: &dyn DynSpec, culprit: Option<u32>, 
     let history = part.history();
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let mut budget = budget.lend();
-    // The search also used answers from after the culprit's return. Without those answers, the operations up to the
-    // return may have an order.
+    // The search also used answers that came after the culprit's return. Without those answers, the operations up to
+    // the return may have an order.
     let fails_by_then = |culprit: &u32, budget: &mut Budget| {
         matches!(decide(&part.until(history.ret(*culprit as usize)), budget), Ok(Outcome::Fails { .. }))
     };
@@ -102,7 +102,7 @@ pub(crate) fn locate(part: &Part<'_>, spec: &dyn DynSpec, culprit: Option<u32>, 
     Failure { first, ..up_to(part, Some(culprit)) }
 }
 
-/// Reduces a failure that has all operations up to its time.
+/// Reduces a failure that contains all operations up to its time.
 pub(crate) fn shrink(part: &Part<'_>, spec: &dyn DynSpec, failure: Failure, budget: &Budget) -> Failure {
     let decide = |part: &Part<'_>, budget: &mut Budget| decide(part, spec, budget, &mut Reach::default());
     let part = part.until(failure.time);

@@ -14,7 +14,7 @@ pub const PENDING: u64 = u64::MAX;
 /// Operations on an object, with the times of their calls and returns.
 ///
 /// Operation `a` precedes `b` if `a` returned at an earlier time than `b` was called. If the two times are equal,
-/// either order is possible, because a coarse clock does not show which event came first. This is so even within one
+/// either order is possible, because a coarse clock does not show which event came first. This applies even within one
 /// process. Equal times can therefore make a history legal, but never illegal. If your clock is coarse, number the
 /// events instead.
 ///
@@ -61,7 +61,7 @@ impl History {
         self.op[row]
     }
 
-    /// The object of the operation, in a history of several.
+    /// The object of the operation, in a history of several objects.
     #[inline]
     pub fn key(&self, row: usize) -> Option<Value> {
         self.key.get(row).copied().flatten()
@@ -85,7 +85,7 @@ impl History {
         self.call[row]
     }
 
-    /// The time by which the operation has taken effect, by every process's clock: its return plus the
+    /// The time by which the operation has taken effect according to every process's clock: its return plus the
     /// [`skew`](Self::skew), or [`PENDING`] if its outcome is unknown.
     #[inline]
     pub fn ret(&self, row: usize) -> u64 {
@@ -98,7 +98,7 @@ impl History {
         self.skew
     }
 
-    /// The time, by the caller's own clock, at which the caller continued, whether or not it knew the outcome.
+    /// The time on the caller's own clock at which the caller continued, whether or not it knew the outcome.
     #[inline]
     pub fn returned_at(&self, row: usize) -> Option<u64> {
         (self.ret[row] != PENDING).then_some(self.ret[row])

@@ -29,7 +29,7 @@
 //! | threads in your own test | the crate `millstream-recorder`, whose recordings are histories |
 //! | a file of JSON lines, of Jepsen or of etcd | [`format`](mod@format), or the command `millstream history check` |
 //! | operations in your program | [`Builder`] |
-//! | a usual object | [`check`] with a [`Kind`] |
+//! | an object of a common kind | [`check`] with a [`Kind`] |
 //! | an object of your own | [`check_spec`] with a [`Spec`] |
 //! | a condition other than linearizability | [`consistency`] |
 //! | a verdict to visualise | [`timeline`] |
@@ -38,15 +38,15 @@
 //!
 //! The problem is NP-complete in general. Histories whose values are all different are easier. For registers, sets,
 //! allocators and mutexes, and for unbounded queues, stacks and priority queues, such histories are decided in
-//! near-linear time: a million operations take about a second. So let your test use distinct values where it can. All
-//! other histories go to a general search. Its worst case is exponential in the number of overlapping operations.
+//! near-linear time: a million operations take about a second. So use distinct values in your test wherever possible.
+//! All other histories go to a general search. Its worst case is exponential in the number of overlapping operations.
 //! [`Options`] limits its time and memory; at a limit, the verdict is [`Verdict::Unknown`], with the search's progress.
 //!
 //! # Pending operations
 //!
 //! An operation that has returned took effect before its return. A pending operation has not returned, and may or may
-//! not have taken effect. So may an operation whose outcome is unknown ([`Status::Info`]), even after its caller has
-//! continued. A failed operation ([`Status::Fail`]) took no effect.
+//! not have taken effect. The same is true of an operation whose outcome is unknown ([`Status::Info`]), even after its
+//! caller has continued. A failed operation ([`Status::Fail`]) took no effect.
 
 #![forbid(unsafe_code)]
 

@@ -44,7 +44,7 @@ kinds! {
     CasRegister = "cas-register", [READ, WRITE, CAS];
     /// A register for each key. Text can be appended to a key's value, and a key can be deleted.
     KeyValue = "key-value", [READ, WRITE, CAS, APPEND, DELETE];
-    /// Registers, of which one operation can read and write several.
+    /// Several registers; one operation can read and write any number of them.
     MultiRegister = "multi-register", [TXN];
     /// A number with addition and subtraction.
     Counter = "counter", [ADD, GET];
@@ -60,11 +60,11 @@ kinds! {
     Stack = "stack", [PUSH, POP];
     /// A container: the smallest comes out first.
     PriorityQueue = "priority-queue", [INSERT, DELETE_MIN];
-    /// A container of each element at most once.
+    /// A container that has each element at most once.
     Set = "set", [ADD, REMOVE, CONTAINS];
     /// A pool of objects: only a free object is allocated, and only an allocated object is freed.
     Allocator = "allocator", [ALLOC, FREE];
-    /// A lock that at most a given number of processes hold: each acquires permits.
+    /// A pool of permits, which processes acquire and release.
     Semaphore = "semaphore", [ACQUIRE, RELEASE];
     /// A count that only increases; processes can wait until it changes.
     EventCount = "event-count", [READ, ADVANCE, WAIT];
@@ -95,7 +95,7 @@ pub struct Model {
     /// The kind.
     pub kind: Kind,
     /// The capacity of a queue, stack, priority queue or ring, the number of an allocator's objects, or the number of a
-    /// semaphore's permits. `None` means unbounded, and for a semaphore one permit.
+    /// semaphore's permits. `None` means unbounded; for a semaphore, it means one permit.
     pub capacity: Option<u64>,
     /// The initial value. For registers and the keys of a store it is null unless given; for a counter, a fetch-and-add
     /// or an event count it is 0 unless given.
@@ -103,7 +103,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model without capacity that starts from null or zero.
+    /// A model without a capacity that starts from null or zero.
     pub const fn new(kind: Kind) -> Self {
         Model { kind, capacity: None, initial: Value::NULL }
     }
@@ -138,8 +138,8 @@ impl fmt::Display for Model {
     }
 }
 
-/// A text that is not the name of a model: no built-in specification has the name, or the specification cannot use the
-/// part after the colon.
+/// A string that is not the name of a model: no built-in specification has the name, or the specification cannot use
+/// the part after the colon.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UnknownModel {

@@ -22,7 +22,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The part with these rows, which must ascend. None of them may be a failed operation.
+    /// The part with these rows, which must be in ascending order. None of them may be a failed operation.
     pub(crate) fn new(history: &'a History, rows: impl Into<Cow<'a, [u32]>>) -> Self {
         let rows = rows.into();
         debug_assert!(rows.is_sorted());

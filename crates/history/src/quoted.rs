@@ -1,8 +1,8 @@
-//! Texts in the notation of JSON.
+//! Strings in JSON notation.
 
 use std::fmt::{self, Write as _};
 
-/// A text in double quotes, with the escapes that JSON requires.
+/// A string in double quotes, with the escapes that JSON requires.
 pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Quoted<'_> {

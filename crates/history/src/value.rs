@@ -1,7 +1,7 @@
 //! Values of operations: their inputs and outputs.
 //!
 //! A checker compares values millions of times, and only for equality, so a [`Value`] is one word. An integer of 63
-//! bits is stored in the word itself. Any other value (null, a boolean, a text, a list, a larger integer) is stored
+//! bits is stored in the word itself. Any other value (null, a boolean, a string, a list, a larger integer) is stored
 //! once in the history's table, and the word is its index there.
 
 use std::cmp::Ordering;
@@ -35,7 +35,7 @@ impl Value {
     pub const FALSE: Value = Value::entry(1);
     /// True.
     pub const TRUE: Value = Value::entry(2);
-    /// The empty text: the initial value of a store of texts.
+    /// The empty string: the initial value of a store of strings.
     pub const EMPTY_TEXT: Value = Value::entry(3);
 
     /// The largest integer that fits into the word.
@@ -194,7 +194,7 @@ impl Values {
         Values::default()
     }
 
-    /// Enters an integer of any size.
+    /// The value of an integer of any size, which is added to the table if necessary.
     pub fn int(&mut self, int: impl Into<i128>) -> Value {
         let int = int.into();
         match i64::try_from(int) {
@@ -203,12 +203,12 @@ impl Values {
         }
     }
 
-    /// Enters a text.
+    /// The value of a string, which is added to the table if necessary.
     pub fn text(&mut self, text: &str) -> Value {
         self.enter(Datum::Text(text))
     }
 
-    /// Enters a list, such as the two values of a compare-and-set.
+    /// The value of a list, such as the two values of a compare-and-set; the list is added to the table if necessary.
     pub fn list(&mut self, list: &[Value]) -> Value {
         self.enter(Datum::List(list))
     }
@@ -221,7 +221,7 @@ impl Values {
         Value::entry(index)
     }
 
-    /// Enters the values of another table.
+    /// Adds the values of another table.
     #[cfg(feature = "formats")]
     pub(crate) fn absorb(&mut self, other: &Values) -> Translation {
         let known = Values::default().entries.len();
@@ -264,7 +264,7 @@ impl Values {
         self.as_list(value)?.try_into().ok()
     }
 
-    /// Compares by meaning: null, then booleans, integers by size, texts by their bytes, lists by their values.
+    /// Compares by meaning: null, then booleans, integers by size, strings by their bytes, lists by their values.
     pub(crate) fn compare(&self, a: Value, b: Value) -> Ordering {
         match (a.as_int(), b.as_int()) {
             (Some(a), Some(b)) => a.cmp(&b),

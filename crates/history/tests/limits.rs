@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Enqueues that all overlap, followed by dequeues. A wrong order of the enqueues becomes apparent only at the last
-/// dequeues. The very last dequeue finds the queue empty although it is not, so the search has to try every order.
+/// dequeues. The very last dequeue finds the queue empty although it is not, so the search must try every order.
 fn hopeless(width: u32) -> History {
     let mut builder = Builder::new();
     let (enqueues, dequeues) = (2 * width, 2 * width - 1);

@@ -38,8 +38,8 @@
 //! | to keep a recording | `format::write_json` of `millstream-history` |
 //!
 //! # Why a recording raises no false alarm
-//! The history says of some pairs of operations that one ended before the other began. A recording can cause a false alarm only
-//! if such a statement is false. There are four possible causes, and each is prevented:
+//! For some pairs of operations, the history says that one ended before the other began. A recording can cause a false alarm
+//! only if such a statement is false. There are four possible causes, and each is prevented:
 //!
 //! 1. *The processor reorders instructions.* The stamp of a call is read before any access of the operation, and the stamp of a
 //!    return after all its accesses, including stores. The modules under `stamp` prove this for each kind of processor. If the

@@ -9,7 +9,7 @@ use crate::recorder::Drawer;
 use crate::rows::{ALONE, PENDING, Row, Rows};
 use crate::stamp::Source;
 
-/// The log of one thread. [`Recorder::log`](crate::Recorder::log) creates it, and its drop passes the rows to the recorder.
+/// The log of one thread. [`Recorder::log`](crate::Recorder::log) creates it, and dropping it passes the rows to the recorder.
 ///
 /// A log belongs to one thread at a time and shares no data with other logs. It therefore adds no order between the operations of
 /// different threads, except for what the stamps need: the stamp of a return drains the store buffer, as a locked instruction
@@ -18,8 +18,8 @@ use crate::stamp::Source;
 ///
 /// # Stamps
 /// Each operation has two stamps: one for its call, and one for its return. The stamp of the return is read when the operation
-/// returns. If operations follow one another closely (within some 200 ns), the stamp of a return also serves as that of the next
-/// call. After an operation that did not follow closely, the next 1024 calls read stamps of their own.
+/// returns. If operations follow one another closely (within about 200 ns), the stamp of a return also serves as that of the
+/// next call. After an operation that did not follow closely, the next 1024 calls read stamps of their own.
 ///
 /// Both kinds of stamps for a call are sound. The stamp of a return is read after all earlier accesses and before all later ones,
 /// so it is never later than the next call. With an early stamp, an operation appears longer than it was, and fewer pairs of
@@ -182,7 +182,7 @@ impl Log {
     /// Ends the operation that began last, and marks it as failed: it certainly had no effect. Pictures show a failed operation,
     /// and the check ignores it.
     ///
-    /// This is for results about which the object promises nothing. For example, a try-lock may be allowed to fail without a
+    /// Use this for results about which the object makes no promise. For example, a try-lock may be allowed to fail without a
     /// reason.
     ///
     /// # Panics

@@ -120,7 +120,7 @@ impl Drop for Memory {
     }
 }
 
-/// Takes memory of this layout out of the kept memory, if there is some.
+/// Takes memory of this layout out of the kept memory, if there is any.
 fn kept(layout: Layout) -> Option<Memory> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let fits = kept.iter().rposition(|memory| memory.layout == layout)?;
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn kept_memory_is_reused_once_and_bounded() {
-        // No other test requests so much, so the kept memory is that of this test.
+        // No other test requests this much memory, so the kept memory is that of this test.
         let bytes = 20 << 20;
         let (one, other) = (Memory::of(bytes), Memory::of(bytes));
         let mut starts = [one.start, other.start];

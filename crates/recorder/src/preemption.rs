@@ -1,4 +1,4 @@
-//! Preemption: interrupts threads at instructions at which the scheduler rarely would.
+//! Preemption: interrupts threads at instructions where the scheduler rarely interrupts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -31,7 +31,7 @@ use std::{fs, io, mem, process, ptr};
 /// signals, whether they record or not.
 ///
 /// The kernel restarts interrupted system calls, except for some kinds that signal(7) lists: sleeping, polling, sockets with a
-/// time-out. The standard library repeats its own waits. A thread runs for at least 200 µs between two handlers, so that a sleep
+/// timeout. The standard library repeats its own waits. A thread runs for at least 200 µs between two handlers, so that a sleep
 /// ends even if it is continued after each signal. The handler stays installed after this value has been dropped.
 #[derive(Debug)]
 pub struct Preemption {
@@ -60,7 +60,7 @@ const RUN: Duration = Duration::from_micros(200);
 const MAX_HANDLER: Duration = Duration::from_millis(10);
 
 impl Preemption {
-    /// Starts to preempt threads. This takes another thread, and a tenth of a processor.
+    /// Starts to preempt threads. This uses one more thread, and a tenth of a processor.
     ///
     /// # Errors
     /// Returns `ResourceBusy` if the program handles SIGURG itself, or the system's error if no thread can be started.
@@ -123,7 +123,7 @@ extern "C" fn stop(_signal: libc::c_int) {
         if number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 {
             libc::sched_yield();
         } else {
-            // In fact the sleep takes some 50 µs longer, because of the kernel's timer slack.
+            // In fact the sleep takes about 50 µs longer, because of the kernel's timer slack.
             let moment = libc::timespec { tv_sec: 0, tv_nsec: 1000 };
             libc::nanosleep(&raw const moment, ptr::null_mut());
         }
@@ -135,8 +135,8 @@ extern "C" fn stop(_signal: libc::c_int) {
 /// Signals the threads one after the other, and updates the list of threads every few turns.
 fn stop_all(over: &AtomicBool) {
     const TURNS: u64 = 16;
-    // SAFETY: the calls take integers. The first one reduces this thread's timer slack, since sleeps would otherwise be some 50
-    // µs longer; the kernel may refuse it.
+    // SAFETY: the calls take integers. The first one reduces this thread's timer slack, since sleeps would otherwise be about
+    // 50 µs longer; the kernel may refuse it.
     let (process, me) = unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64);
         (libc::getpid(), libc::gettid())

@@ -59,9 +59,9 @@ impl Recorder {
     /// The default maximum number of operations of a log.
     const LIMIT: usize = 1 << 22;
 
-    /// Returns a recorder without logs. The first recorder in a process measures by how much the processors' clocks differ. This
-    /// takes some 100 µs per processor, or up to 0.3 s on a busy machine. If the measurement proves only a coarse bound, it is
-    /// continued for up to some seconds, and the next recorder measures again.
+    /// Returns a recorder without logs. The first recorder in a process measures by how much the processors' clocks differ.
+    /// This takes about 100 µs per processor, or up to 0.3 s on a busy machine. If the measurement proves only a coarse bound,
+    /// it is continued for up to several seconds, and the next recorder measures again.
     pub fn new() -> Self {
         Recorder::with(Source::best())
     }

@@ -44,21 +44,22 @@ const MAX_TIME: Duration = Duration::from_millis(300);
 /// Processors with coarse bounds are measured again until this time has passed since the start of the measurement.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The duration of a sleep. The kernel adds some 50 µs.
+/// The duration of a sleep. The kernel adds about 50 µs.
 const NAP: Duration = Duration::from_micros(50);
-/// The number of checks for a message before a thread sleeps. They take some 100 µs. If they took less time than a sleep, each of
-/// two threads could sleep whenever the other is awake, without end.
+/// The number of checks for a message before a thread sleeps. They take about 100 µs. If they took less time than a sleep, each
+/// of two threads could sleep whenever the other is awake, without end.
 const LOOKS: u32 = 1 << 12;
 
-/// Returns the bound, some microseconds, above which bounds are *coarse*: they come from a busy machine and are measured again.
+/// Returns the bound, a few microseconds, above which bounds are *coarse*: they come from a busy machine and are measured
+/// again.
 pub(crate) fn coarse(source: Source) -> u64 {
     16 * source.near()
 }
 
 /// Returns a bound on the difference between the clocks of any two processors that this process can run on, in units of `source`.
 ///
-/// Blocks until each processor has run a thread of this process. This takes some 100 µs for each processor if they are idle. It
-/// takes seconds if they are so busy that the two threads of a round rarely run at the same time.
+/// Blocks until each processor has run a thread of this process. This takes about 100 µs for each processor if they are idle.
+/// It takes seconds if they are so busy that the two threads of a round rarely run at the same time.
 pub(crate) fn measure(source: Source) -> u64 {
     let cpus = reachable();
     let Some((&reference, others)) = cpus.split_first() else { return 0 };
@@ -154,8 +155,9 @@ impl Table {
                 break;
             }
             let sent = source.before();
-            // Release pairs with the acquire in `answer`: the other processor reads its clock after this. Its reply is a release,
-            // too, and pairs with the acquire below. Hence `there` is the reading of this round, and `back` is read after it.
+            // Release pairs with the acquire in `answer`: the other processor reads its clock after this. Its reply is a
+            // release, too, and pairs with the acquire below. Therefore `there` is the reading of this round, and `back` is
+            // read after it.
             self.ball.0.store(2 * rounds + 1, Ordering::Release);
             let slept = wait(|| self.ball.0.load(Ordering::Acquire) == 2 * rounds + 2);
             let back = source.after_loads();

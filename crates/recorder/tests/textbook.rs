@@ -2,8 +2,8 @@
 //! the generation in its head, Peterson's lock without its fence, and a stack whose `pop` does not check the length a second
 //! time.
 //!
-//! The check must accept the correct structure and reject the twin. With `MILLSTREAM_PICTURES=folder`, the history of each twin
-//! is drawn in this folder. `MILLSTREAM_STRESS=n` makes the tests of correct structures run n times longer.
+//! The check must accept the correct structure and reject the twin. With `MILLSTREAM_PICTURES=folder`, a picture of each twin's
+//! history is written to this folder. `MILLSTREAM_STRESS=n` makes the tests of correct structures run n times longer.
 
 use std::fs;
 use std::path::PathBuf;
@@ -243,8 +243,8 @@ fn lockings<const FENCE: bool>(rounds: u64) -> History {
                 wait(|| arrived.load(Ordering::Relaxed) >= 2 * (round / 500 + 1));
             }
             log.record(Op::ACQUIRE, (), || lock.acquire(me as usize));
-            // This takes so long that, if two threads are inside at once, their operations overlap in the history in spite of any
-            // difference of the clocks.
+            // This takes long enough that, if two threads are inside at the same time, their operations overlap in the history
+            // despite any difference between the clocks.
             (0..10 + round % 20).for_each(|_| std::hint::spin_loop());
             log.record(Op::RELEASE, (), || lock.release(me as usize));
         }

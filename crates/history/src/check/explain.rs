@@ -43,8 +43,9 @@ impl Explaining<'_, '_> {
     pub(super) fn earliest(&self, found: Found, mut deciding: Deciding<'_, '_>) -> Counterexample {
         let mut found = found;
         let mut failure = self.locate(&found, &self.budget.lend_share(2));
-        // The loop below finds only failures before the located time of this failure. If this failure may in truth be
-        // earlier than located, it may precede those too, and none of them is certainly the first.
+        // The loop below finds only failures before the located time of this failure. If the true time of this failure
+        // may be earlier than its located time, this failure may precede those too, and none of them is certainly the
+        // first.
         let mut is_first = failure.first;
         let others = self.budget.lend_share(2);
         loop {

@@ -22,7 +22,7 @@ use crate::value::Value;
 
 /// The number of failures after which the interval is bisected. Until then, the search decides the prefix that ends
 /// right before the earliest failure known so far. A fault usually affects several values, and each such attempt skips,
-/// on average, half of the values that fail earlier. Bisection takes some twenty passes over the whole history.
+/// on average, half of the values that fail earlier. Bisection takes about twenty passes over the whole history.
 const LEAPS: usize = if cfg!(test) { 2 } else { 8 };
 
 /// The maximum number of times in a row that a few operations prove an earlier failure; then a whole prefix is decided.
@@ -36,7 +36,7 @@ const LATEST: usize = if cfg!(test) { 1 } else { 100 };
 /// returned, the history may still be legal.
 const ANSWERS: usize = if cfg!(test) { 2 } else { 32 };
 
-/// The failure at the earliest time. `violation` is what `decide` found in `part`.
+/// The failure at the earliest time. `violation` is the violation that `decide` found in `part`.
 ///
 /// For a container, `container` has the operations that insert and remove values. A legal history of a container
 /// remains legal when all operations of a value are removed, so a few failing operations prove that the part fails.

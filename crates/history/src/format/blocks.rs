@@ -20,7 +20,7 @@ const MAX_WORKERS: usize = 8;
 
 /// Applies `work` to each block, and passes the results in order to `take`, until `take` returns an error.
 ///
-/// The last block ends where the stream ends or fails. The inner result is the failure of the stream.
+/// The last block ends where the stream ends or fails. The inner result is an error if the stream failed.
 ///
 /// # Errors
 /// Those of `take`.
@@ -42,7 +42,7 @@ pub(super) fn in_order<T: Send, E>(
             let works = move || to_do.into_iter().map(work).try_for_each(|result| done.send(result));
             thread::Builder::new().spawn_scoped(scope, works).ok().map(|_| Worker { blocks, results })
         };
-        // If the system refuses a thread, fewer workers suffice.
+        // If a thread cannot be started, fewer workers suffice.
         let workers: Vec<Worker<T>> = (0..cores.min(MAX_WORKERS)).map_while(spawn).collect();
         let mut blocks = iter::once(first).chain(&mut blocks);
         if workers.is_empty() {

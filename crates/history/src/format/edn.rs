@@ -37,7 +37,7 @@ impl Form {
         fields.iter().find(|(key, _)| matches!(key, Form::Keyword(keyword) if keyword == name)).map(|(_, value)| value)
     }
 
-    /// Converts the form to an operation's value. A keyword keeps its colon, which distinguishes it from a text.
+    /// Converts the form to an operation's value. A keyword keeps its colon, which distinguishes it from a string.
     pub(super) fn value(&self, values: &mut Values) -> Result<Value, String> {
         Ok(match self {
             Form::Nil => Value::NULL,
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-/// A text that is read form by form.
+/// Reads text form by form.
 pub(super) struct Reader<'a> {
     rest: &'a str,
 }

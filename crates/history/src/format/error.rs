@@ -72,7 +72,7 @@ pub enum Problem {
 }
 
 impl FormatError {
-    /// The same error, for a text that follows `lines` lines with `operations` operations.
+    /// The same error, for a block that follows `lines` lines with `operations` operations.
     pub(super) fn after(self, lines: u64, operations: usize) -> Self {
         let problem = match self.problem {
             Problem::Contradiction(contradiction) => Problem::Contradiction(contradiction.after(operations)),

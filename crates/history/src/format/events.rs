@@ -54,8 +54,8 @@ impl Events {
         if let Some((_, earlier)) = self.open.get(&process) {
             return Err(Problem::TwoAtOnce { process, earlier: *earlier });
         }
-        // Some logs write the answer at the call already, and again at the return. So the value at the call is ignored
-        // if the operation takes no input.
+        // Some logs write the answer both at the call and at the return. So the value at the call is ignored if the
+        // operation takes no input.
         let answered = self.kind.is_some_and(|kind| takes_nothing(kind, operation.op));
         let input = if answered { Value::NULL } else { operation.input };
         self.open.insert(process, (Operation { call: self.time, input, output: Value::NULL, ..operation }, line));

@@ -21,7 +21,8 @@ use crate::model::Kind;
 use crate::operation::{Operation, Status};
 use crate::value::Value;
 
-/// The maximum length of a form. It needs a limit because the parser starts the form again with each further line.
+/// The maximum length of a form. It needs a limit because the parser restarts at the beginning of the form with each
+/// further line.
 const MAX_FORM: usize = 1 << 16;
 
 /// How a log marks the keys of independent objects.

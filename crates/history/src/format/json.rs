@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for OperationSeed<'_> {
     }
 }
 
-/// Implements a seed that deserializes a text.
+/// Implements a seed that deserializes a string.
 macro_rules! text_seed {
     ($seed:ty => $output:ty, $expecting:literal, |$self:ident, $text:ident| $take:expr) => {
         impl<'de> DeserializeSeed<'de> for $seed {

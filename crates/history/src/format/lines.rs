@@ -47,7 +47,7 @@ impl LineTable {
         }
     }
 
-    /// Appends the table of a text that follows `lines` lines with `operations` operations.
+    /// Appends the table of a block that follows `lines` lines with `operations` operations.
     pub(super) fn append(&mut self, operations: usize, lines: u64, next: &LineTable) {
         self.note(operations, lines + next.line(0));
         for &(operation, line) in &next.jumps {

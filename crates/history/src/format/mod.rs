@@ -10,9 +10,9 @@
 //! | --- | --- |
 //! | `process` | the calling process: a number; one operation at a time |
 //! | `op` | the operation's name |
-//! | `in`, `out` | input and output: null (or absent), booleans, integers, texts, lists |
+//! | `in`, `out` | input and output: null (or absent), booleans, integers, strings, lists |
 //! | `call`, `return` | times in any unit; `return` null or absent: the operation has not returned |
-//! | `key` | the object, in a history of several |
+//! | `key` | the object, in a history of several objects |
 //! | `status` | `"ok"`; `"fail"`: certainly without effect; `"info"`: outcome unknown |
 //!
 //! Only an operation that has returned can have an `out` other than null or the status `"ok"`. Without `return`, both

@@ -79,7 +79,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Compares the procedure's answer for `acts`, which ascend in their calls, with the oracle's.
+    /// Compares the procedure's answer for `acts`, which are in order of their calls, with the oracle's.
     fn compare(&mut self, model: &Model, acts: &[Act]) {
         let history = history(acts);
         self.compare_part(model, &history, &Part::whole(&history));

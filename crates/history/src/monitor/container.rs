@@ -24,7 +24,7 @@ impl Container {
         }
     }
 
-    /// Decides a history without pending removals; for a priority queue, `lives` ascend in priority.
+    /// Decides a history without pending removals; for a priority queue, `lives` are in ascending order of priority.
     pub(super) fn decide(self, lives: &[Life], empties: &[Span]) -> Outcome {
         match self {
             Container::Queue => queue::decide(lives, empties),

@@ -1,10 +1,10 @@
-//! Cover: the times at which some value is surely present.
+//! Cover: the times at which some value is certainly present.
 //!
-//! A value is surely present after its insertion returned and before its removal was called, which is an open interval.
-//! An answer "empty" needs a moment within its operation's span that no such interval covers. This condition is also
-//! sufficient, for every container and for several "empty" answers together, because the history can be cut in two at
-//! an uncovered moment. Values whose removal was called before the cut go to the left side, all others to the right.
-//! The operations of each side can take effect on their side of the cut, within their spans.
+//! A value is certainly present after its insertion returned and before its removal was called, which is an open
+//! interval. An answer "empty" needs a moment within its operation's span that no such interval covers. This condition
+//! is also sufficient, for every container and for several "empty" answers together, because the history can be cut in
+//! two at an uncovered moment. Values whose removal was called before the cut go to the left side, all others to the
+//! right. The operations of each side can take effect on their side of the cut, within their spans.
 
 use super::life::Life;
 use super::span::Span;
@@ -15,7 +15,7 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// The times at which the value of some life is surely present. O(n log n).
+    /// The times at which the value of some life is certainly present. O(n log n).
     pub(crate) fn of(lives: &[Life]) -> Self {
         let sure = lives.iter().map(|life| (life.insert.ret, life.remove.call));
         Self::of_intervals(sure.filter(|(after, before)| after < before).collect())

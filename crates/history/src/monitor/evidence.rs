@@ -16,7 +16,7 @@ const MAX_CUTS: usize = 32;
 /// operations between two quiet moments with the same state can be left out. Every observation can be left out, too.
 ///
 /// Pending changes of unknown elements are always part of the evidence. If they could make this element legal, but
-/// other elements need them too, the evidence also has the operations of those elements.
+/// other elements need them too, the evidence also contains the operations of those elements.
 pub(crate) fn evidence(operations: &[Operation], spans: &Spans, failing: u32) -> Vec<u32> {
     let over = spans.spans[failing as usize].ret;
     let before = (0..operations.len() as u32).filter(|&p| spans.spans[p as usize].call < over);

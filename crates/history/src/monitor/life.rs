@@ -4,9 +4,9 @@ use super::span::{NEVER, Span};
 
 /// A value that is inserted once and removed at most once.
 ///
-/// The spans are *tight*. A removal takes effect only after the insertion. So if the insertion is called later than the
-/// removal, the removal's call is moved to the insertion's call; and if the removal returns earlier than the insertion,
-/// the insertion's return is moved to the removal's return.
+/// The spans are *tight*. A removal takes effect only after the insertion. So if the removal is called before the
+/// insertion, the removal's call is moved to the insertion's call. If the insertion returns after the removal, the
+/// insertion's return is moved to the removal's return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) insert: Span,
@@ -36,7 +36,7 @@ impl Life {
 
 /// The removal of the `k`-th value that stays: after all events, and overlapping all other such removals.
 ///
-/// Overlapping removals can empty any container in its own order, so they add no violation. And no procedure has to
+/// Overlapping removals can empty any container in its own order, so they add no violation, and procedures need not
 /// treat values that stay as a separate case.
 pub(crate) fn after_the_end(end: u32, k: u32) -> Span {
     Span { call: end + 1 + k, ret: NEVER }

@@ -13,11 +13,11 @@
 //! | [`set`], [`allocator`] | sets, allocators | each element is switched on and off; see [`switch`] |
 //! | [`mutex`] | mutexes | the times between acquisition and release are zones too |
 //!
-//! They share [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to removal),
-//! [`cover`] (the times at which some value is surely present), [`evidence`] and [`shrink`] (smaller counter-examples).
-//! The procedures for queues, stacks and priority queues assume that the removal of every value is known. [`paired`]
-//! converts the operations of such a container into lives and back, and [`pending`] chooses values for the removals
-//! that have not returned.
+//! The procedures share [`span`] (time as ranks), [`numbers`] (values as numbers), [`life`] (a value from insertion to
+//! removal), [`cover`] (the times at which some value is certainly present), [`evidence`] and [`shrink`] (smaller
+//! counter-examples). The procedures for queues, stacks and priority queues assume that the removal of every value is
+//! known. [`paired`] converts the operations of such a container into lives and back, and [`pending`] chooses values
+//! for the removals that have not returned.
 //!
 //! Each procedure returns a legal order of the history, or a few operations that have none. Tests compare it with an
 //! exhaustive search on all small histories and on many random ones (see `agreement`).
@@ -126,7 +126,7 @@ pub(crate) fn operations(kind: Kind) -> Option<(Op, Op)> {
 /// Decides the part, if a procedure can: `None` if the history is ambiguous, or of another kind.
 ///
 /// Takes O(n log n) time, and at most [`BYTES_PER_OPERATION`] of memory for each operation, charged to the budget. Each
-/// step of a procedure sorts the operations or passes over them once, which takes some 50 ms for a million. The clock
+/// step of a procedure sorts the operations or passes over them once, which takes about 50 ms for a million. The clock
 /// is read between steps.
 pub(crate) fn try_decide(part: &Part<'_>, model: &Model, budget: &mut Budget) -> Option<Result<Decision, Exhausted>> {
     let procedure: fn(&Part<'_>, &Model, &mut Budget) -> Attempt = match (model.kind, model.capacity) {

@@ -46,9 +46,9 @@ impl Section {
 
 /// Decides a history of a mutex.
 ///
-/// It leaves the history open in three cases: a process continued after an operation whose outcome is unknown; the
-/// operations of a process coincide in time and do not alternate; or a refusal depends on the choice among several
-/// arrangements.
+/// The procedure leaves the history open in three cases: a process continued after an operation whose outcome is
+/// unknown; the operations of a process coincide in time and do not alternate; or a refusal depends on the choice among
+/// several arrangements.
 pub(crate) fn decide(part: &Part<'_>, budget: &mut Budget) -> Attempt {
     if part.len() > MAX_OPERATIONS {
         return Err(Undecided::Open);

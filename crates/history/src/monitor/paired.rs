@@ -189,7 +189,7 @@ impl Paired {
         Pending { calls: &self.pending, end: self.end, hints: &self.hints }
     }
 
-    /// The rows of the `steps`. The removal of a value that stays is left out, because it is no operation of the
+    /// The rows of the `steps`. The removal of a value that stays is left out, because it is not an operation of the
     /// history.
     fn rows(&self, part: &Part<'_>, steps: &[Step], taken: &[Option<u32>]) -> Vec<u32> {
         let mut removed_at = self.removed_at.clone();
@@ -270,8 +270,8 @@ impl Paired {
         }
     }
 
-    /// The position of the step's operation; `None` for the removal of a value that stays, which is no operation of the
-    /// history.
+    /// The position of the step's operation; `None` for the removal of a value that stays, which is not an operation of
+    /// the history.
     fn position(&self, step: Step, removed_at: &[u32]) -> Option<u32> {
         match step {
             Step::Insert(i) => Some(self.inserted_at[i as usize]),
@@ -293,8 +293,8 @@ fn by_priority(part: &Part<'_>, inserted_at: &[u32]) -> Vec<u32> {
     values.into_iter().map(|(_, p)| p).collect()
 }
 
-/// The position of each value's insertion. Leaves the history open if a value has two insertions, or if an operation is
-/// not the container's.
+/// The position of each value's insertion. Leaves the history open if a value has two insertions, or if an operation
+/// does not belong to the container.
 fn insertions(container: Container, part: &Part<'_>) -> Result<Numbers, Undecided> {
     let (insert, remove) = container.operations();
     let mut inserted = Numbers::of((0..part.len()).filter(|&p| part.op(p) == insert).map(|p| part.input(p)));

@@ -1,14 +1,14 @@
 //! Priority queues: the smallest first.
 //!
-//! A removal needs a moment at which no smaller value is surely present; larger values do not matter. So the history is
-//! linearizable if and only if two conditions are met. Each value's removal has such a moment in its span, and each
-//! empty removal has a moment at which no value at all is surely present.
+//! A removal needs a moment at which no smaller value is certainly present; larger values do not matter. So the history
+//! is linearizable if and only if two conditions are met. Each value's removal has such a moment in its span, and each
+//! empty removal has a moment at which no value at all is certainly present.
 //!
-//! The conditions suffice, by induction. Take the largest value. At the moment of its removal no other value is surely
-//! present, so the history of the other values can be cut in two at this moment (see [`cover`](super::cover)). It is
-//! smaller by a value, so it has an order by induction. The earliest such moments yield an order: every value is
-//! removed at its moment, and is inserted at that moment or at its insertion's return, whichever is earlier. Removals
-//! at equal moments come in order of size.
+//! The conditions suffice, by induction. Take the largest value. At the moment of its removal no other value is
+//! certainly present, so the history of the other values can be cut in two at this moment (see
+//! [`cover`](super::cover)). That history has one value fewer, so it has an order by induction. The earliest such
+//! moments yield an order: every value is removed at its moment, and is inserted at that moment or at its insertion's
+//! return, whichever is earlier. Removals at equal moments come in order of size.
 //!
 //! The values are processed in ascending order, so the set of covered moments only grows. A union-find structure
 //! stores, for each moment, the next moment that is free (see [`free`](super::free)). O(n log n).
@@ -19,7 +19,7 @@
 //! moments come before that return. It contains every removal that returned by then. Consider a smaller value that must
 //! not be present at the moment of a removal. That moment was free for the smaller value too, and the smaller value is
 //! removed at its earliest free moment. So it has been removed by then. A removal that has not returned by then has
-//! taken its value if its moment came earlier, and otherwise none.
+//! taken its value if its moment came earlier; otherwise it has taken no value.
 
 use super::cover::chain;
 use super::free::Free;
@@ -27,7 +27,7 @@ use super::life::{Core, Life, Outcome, Step};
 use super::span::Span;
 use super::window::{Failure, Window, answered, first_call_among_open};
 
-/// Decides a history of a priority queue; `lives` ascend in priority.
+/// Decides a history of a priority queue; `lives` are in ascending order of priority.
 pub(super) fn decide(lives: &[Life], empties: &[Span]) -> Outcome {
     moments(lives, empties).map_err(|unplaced| core(lives, unplaced.first_stuck()))
 }
@@ -52,7 +52,7 @@ fn core(lives: &[Life], stuck: Removal) -> Core {
     Core { lives: in_the_way, empties: stuck.empty.into_iter().collect() }
 }
 
-/// A removal that needs a moment at which none of the smaller values is surely present.
+/// A removal that needs a moment at which none of the smaller values is certainly present.
 #[derive(Clone, Copy, Debug)]
 struct Removal {
     span: Span,

@@ -4,14 +4,14 @@
 //! and only if
 //!
 //! 1. no two values precede each other, and
-//! 2. every empty removal has a moment at which no value was surely present.
+//! 2. every empty removal has a moment at which no value was certainly present.
 //!
-//! Pairs suffice in the first clause because insertions are intervals, and so are removals. If interval `a` is before
-//! `b` and `c` is before `d`, then `a` is before `d` or `c` is before `b`. So a longer cycle of precedence contains a
-//! shorter one. If there is no cycle, the values are taken in the order of precedence. Each insertion takes effect at
-//! the latest call of an insertion so far, and each removal at the latest call of a removal so far. None of these
-//! moments is after the operation's return, for otherwise two values would precede each other. The cut at an uncovered
-//! moment (see [`cover`](super::cover)) respects precedence too.
+//! Pairs suffice in the first condition because insertions are intervals, and so are removals. If interval `a` is
+//! before `b` and `c` is before `d`, then `a` is before `d` or `c` is before `b`. So a longer cycle of precedence
+//! contains a shorter one. If there is no cycle, the values are taken in the order of precedence. Each insertion takes
+//! effect at the latest call of an insertion so far, and each removal at the latest call of a removal so far. None of
+//! these moments is after the operation's return, because otherwise two values would precede each other. The cut at an
+//! uncovered moment (see [`cover`](super::cover)) respects precedence too.
 //!
 //! The values are sorted until two remaining values precede each other. As long as no removal of a remaining value has
 //! returned, the history is legal: the sorted values come first, and then the insertions of the remaining values, one
@@ -55,7 +55,7 @@ pub(super) fn decide_and_tell(lives: &[Life], empties: &[Span]) -> Result<Vec<St
     Err(Failure { core: stuck.core(), window: Some(Window { done, from, during: first_return..=answered }) })
 }
 
-/// For each empty removal, a moment at which no value is surely present; ascending.
+/// For each empty removal, a moment at which no value is certainly present; ascending.
 fn moments(lives: &[Life], empties: &[Span]) -> Result<Vec<(u32, u32)>, Core> {
     let cover = Cover::of(lives);
     let mut moments = Vec::with_capacity(empties.len());

@@ -15,7 +15,7 @@ use crate::model::Model;
 use crate::operation::Op;
 use crate::part::Part;
 
-/// The position of the initial value's write, which is no operation.
+/// The position of the initial value's write, which is not an operation.
 const NONE: u32 = u32::MAX;
 
 /// The number of the value that the register has at first.

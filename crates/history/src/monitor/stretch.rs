@@ -34,7 +34,7 @@ impl Stretched {
         Stretched { earliest, latest }
     }
 
-    /// A moment of `span` within a life, and the turn of this life. If the whole span lies in a gap, the error is the
+    /// A moment of `span` within a life, and the turn of this life. If the whole span is within a gap, the error is the
     /// turn of the life after the gap.
     pub(crate) fn within(&self, span: Span) -> Result<(u32, u32), u32> {
         let next = self.earliest.partition_point(|&earliest| earliest < span.call);

@@ -12,7 +12,7 @@
 //! element has the right state. Changes that never return have no deadline and go last. A pending change that may
 //! belong to any element is the last resort.
 //!
-//! The values need not be distinct. O(n log n) for a bounded number of clients.
+//! The values need not be distinct. The time is O(n log n) for a bounded number of clients.
 
 use super::span::{Span, Spans};
 

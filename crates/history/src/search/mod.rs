@@ -11,7 +11,7 @@
 //!   excludes no order;
 //! - pending operations of the same kind are used in the order of their calls;
 //! - a configuration is superfluous if the same one was visited with a subset of its used pending operations;
-//! - the values that come out of a queue or a broadcast show in which order they went in, see [`foresight`];
+//! - the values that come out of a queue or a broadcast show in which order they went in (see [`foresight`]);
 //! - states are numbered, and each step of the specification is computed once.
 //!
 //! The problem is NP-complete, and in the worst case the time is exponential in the number of overlapping operations.

@@ -1,4 +1,4 @@
-//! The search for an order that respects each process's own: sequential consistency.
+//! The search for an order that respects each process's own order: sequential consistency.
 //!
 //! A configuration is the progress of each process, the set of used pending operations, and the state. As in the walk
 //! by time, an operation that never changes the state takes effect as soon as its process reaches it and its answer is
@@ -113,7 +113,7 @@ impl<'a> Program<'a> {
         Ok(false)
     }
 
-    /// Moves to the next candidate, or back to the previous configuration if the candidates have ended.
+    /// Moves to the next candidate, or back to the previous configuration if no candidates remain.
     fn advance(&mut self, ended: bool) {
         if ended {
             let order = self.stack.pop().map_or(0, |frame| frame.order);

@@ -52,7 +52,7 @@ impl UsedSets {
         if a == 0 || a == b {
             return true;
         }
-        // Both sets ascend, so a single pass over `b` finds all kinds of `a`.
+        // Both sets are in ascending order, so a single pass over `b` finds all kinds of `a`.
         let mut b = self.sets[b as usize].iter();
         self.sets[a as usize].iter().all(|kind| b.any(|k| k == kind))
     }

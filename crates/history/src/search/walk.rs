@@ -40,7 +40,7 @@ pub(super) struct Walk<'a, const N: usize> {
     machine: Machine<'a>,
     events: Events,
     foresight: Option<Foresight>,
-    /// For each value that the foresight numbers, how many operations in the order bring it.
+    /// For each value that the foresight numbers, the number of operations in the order that bring the value.
     brought: Vec<u32>,
     sets: UsedSets,
     memo: Memo<N>,
@@ -178,7 +178,7 @@ impl<'a, const N: usize> Walk<'a, N> {
         budget: &mut Budget,
         reach: &mut Reach,
     ) -> Result<bool, Exhausted> {
-        // Passing a return opens further operations, which may be absorbed in turn, hence the loop.
+        // Passing a return opens further operations, which may be absorbed in turn, so this is a loop.
         loop {
             self.absorb(&mut key, budget)?;
             let level = self.level;

@@ -8,8 +8,8 @@ use crate::value::{Value, Values};
 
 /// The allocator.
 ///
-/// Each object is checked alone, except in two cases. If the number of objects is limited, an allocation that finds
-/// none free depends on all of them. A pending allocation may have taken any object.
+/// Each object is checked alone, except in two cases: if the number of objects is limited, an allocation that finds no
+/// free object depends on all objects; and a pending allocation may have taken any object.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocator {
     capacity: Option<u64>,

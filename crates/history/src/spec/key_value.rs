@@ -1,8 +1,8 @@
-//! A key-value store: a register for each key. Values can be deleted, and texts can be appended to.
+//! A key-value store: a register for each key. Values can be deleted, and strings can be appended to.
 //!
-//! Every order of overlapping appends results in a different text. Most of these texts are not a prefix of any text
-//! that the history reads or expects. All such texts behave alike, so they are represented by one state, which the
-//! search visits once.
+//! Every order of overlapping appends results in a different string. Most of these strings are not a prefix of any
+//! string that the history reads or expects. All such strings behave in the same way, so they are represented by one
+//! state, which the search visits once.
 
 use rustc_hash::FxHashSet;
 
@@ -16,7 +16,7 @@ use crate::value::{Datum, Value, Values};
 pub(crate) struct KeyValue<'a> {
     initial: Value,
     values: &'a Values,
-    /// The texts that a read returns or a compare-and-set expects, ascending.
+    /// The strings that a read returns or a compare-and-set expects, ascending.
     texts: Vec<&'a str>,
     /// The other values that a read returns or a compare-and-set expects.
     others: FxHashSet<Value>,
@@ -26,11 +26,11 @@ pub(crate) struct KeyValue<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Held {
     Value(Value),
-    /// A text that is a prefix of some text that is read or expected.
+    /// A string that is a prefix of some string that is read or expected.
     Text(Box<str>),
-    /// A text that is not a prefix of any text that is read or expected.
+    /// A string that is not a prefix of any string that is read or expected.
     UnreadText,
-    /// A value that is not a text, and that no operation returns or expects.
+    /// A value that is not a string, and that no operation returns or expects.
     UnreadValue,
 }
 
@@ -60,7 +60,7 @@ impl<'a> KeyValue<'a> {
     fn held(&self, value: Value) -> Held {
         match self.values.get(value) {
             Datum::Text(text) => self.text(text),
-            // A text can be appended to null, so null is a separate state.
+            // A string can be appended to null, so null is a separate state.
             Datum::Null => Held::Value(value),
             _ if self.others.contains(&value) => Held::Value(value),
             _ => Held::UnreadValue,

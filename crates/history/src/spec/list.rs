@@ -1,8 +1,8 @@
 //! A list that shares its tail with the list from which it was made.
 //!
-//! A search has millions of states, each an element or two different from another. Copies would take memory
+//! A search has millions of states, each of which differs from another by one or two elements. Copies would take memory
 //! proportional to their length; here a new state is one node. A list stores its length and its hash, so that unequal
-//! lists are usually distinguished at once. Equal lists are compared only up to their shared tail.
+//! lists are usually distinguished immediately. Equal lists are compared only up to their shared tail.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -29,7 +29,7 @@ pub(super) fn mix(value: Value) -> u64 {
     (bits ^ (bits >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// The base of the polynomial that is a list's hash.
+/// The base of a list's polynomial hash.
 pub(super) const BASE: u64 = 0xd6e8_feb8_6659_fd93;
 
 impl List {

@@ -88,7 +88,7 @@ pub struct Call<'a> {
     pub process: u32,
     /// The name of the operation.
     pub op: Op,
-    /// The object, in a history of several.
+    /// The object, in a history of several objects.
     pub key: Option<Value>,
     /// The input.
     pub input: Value,
@@ -180,8 +180,8 @@ pub trait Spec {
 
     /// The group of the operation; by default none.
     ///
-    /// If a legal history loses a whole group, the remaining operations must still be legal. For a queue, a group
-    /// consists of the operations on one value. A counter-example leaves out whole groups only.
+    /// If a whole group is removed from a legal history, the remaining operations must still be legal. For a queue, a
+    /// group consists of the operations on one value. A counter-example leaves out whole groups only.
     fn group(&self, call: &Call<'_>) -> Option<Value> {
         let _ = call;
         None

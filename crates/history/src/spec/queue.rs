@@ -37,7 +37,7 @@ impl Line {
         Line { front: self.front.clone(), back: self.back.push(value), hash }
     }
 
-    /// The front value, and the line of the others.
+    /// The front value, and the line without it.
     fn dequeue(&self) -> Option<(Value, Line)> {
         let (value, rest) = self.front.pop()?;
         let power = BASE.wrapping_pow(self.len() as u32 - 1);

@@ -1,7 +1,7 @@
 //! A broadcast ring: every consumer sees every event, in the order of publication.
 //!
-//! All events that no consumer will see are represented alike. Otherwise every order of such publications would lead to
-//! its own state.
+//! All events that no consumer will see are represented in the same way. Otherwise every order of such publications
+//! would lead to its own state.
 
 use rustc_hash::FxHashMap;
 

@@ -11,9 +11,9 @@
 //! linearization point, a moment at which the operation may have taken effect. The dots from left to right are the
 //! witness.
 //!
-//! By default the axis shows the order of calls and returns, and each bar is as wide as its label needs. What matters
-//! is which bars overlap, and true times, which differ by factors of a thousand, would hide that. The page can show
-//! true time, too.
+//! By default the axis shows the order of calls and returns, and each bar is as wide as its label needs. The reader
+//! needs to see which bars overlap. True times, which differ by factors of a thousand, would hide that. The page can
+//! show true time, too.
 //!
 //! ```
 //! use millstream_history::{Builder, Op, Operation, Options, Value, Verdict, check, timeline::Timeline};
@@ -60,7 +60,7 @@ impl<'a> Timeline<'a> {
         Timeline { title, history, verdict }
     }
 
-    /// An interactive page in one file of 20 kB plus some 150 bytes per operation. If there are more than 20,000
+    /// An interactive page in one file of 20 kB plus about 150 bytes per operation. If there are more than 20,000
     /// operations, only those around the failure are shown.
     pub fn html(&self) -> String {
         html::page(self)

@@ -25,9 +25,10 @@ pub(super) struct Bar {
     pub(super) process: u32,
     pub(super) label: String,
     pub(super) call: u64,
-    /// The time of the return, by the process's own clock.
+    /// The time of the return on the process's own clock.
     pub(super) returned: Option<u64>,
-    /// The time by which the operation has taken effect, by every process's clock; `None` if it may take effect later.
+    /// The time by which the operation has taken effect according to every process's clock; `None` if it may take
+    /// effect later.
     pub(super) settled: Option<u64>,
     pub(super) mark: Mark,
     /// The operation's index in the witness, and its linearization point; `None` if the witness does not contain it.
@@ -77,7 +78,7 @@ impl Scene {
     }
 
     /// All operations, if there are at most `most`. Otherwise, the counter-example and the operations that overlap its
-    /// time; if these are more than `most`, only the counter-example. Without a counter-example, like
+    /// time; if these are more than `most`, only the counter-example. Without a counter-example, the result is that of
     /// [`around`](Self::around).
     pub(super) fn close(timeline: &Timeline<'_>, most: usize) -> Self {
         let history = timeline.history;

@@ -1,4 +1,5 @@
-//! Histories with many possible orders are decided if no answer distinguishes the orders: they lead to one state.
+//! Histories with many possible orders are decided if no answer distinguishes the orders, because all orders lead to
+//! the same state.
 
 use millstream_history::{Builder, History, Kind, Model, Op, Operation, Options, Progress, Value, Verdict, check};
 

@@ -1,4 +1,4 @@
-//! The checker agrees with one that tries every order, on many small histories of every kind of object.
+//! The checker agrees with a checker that tries every order, on many small histories of every kind of object.
 
 use millstream_history::consistency::{sequentially_consistent, sequentially_consistent_beside};
 use millstream_history::{Builder, History, Kind, Model, Operation, Options, Status, Value, Verdict, check};

@@ -65,7 +65,7 @@ fn a_stack_whose_pending_pops_take_many_attempts_is_decided() {
     assert!(matches!(found, Verdict::Holds(_)), "{found:?}");
 }
 
-/// In each phase, a small value has to be gone before many larger values are removed.
+/// In each phase, a small value must be gone before many larger values are removed.
 #[test]
 fn many_removals_that_wait_for_pending_ones_are_decided() {
     let (phases, removals) = (16, 64);

@@ -41,7 +41,7 @@ fn covered(times: u64, pending: u64) -> Vec<Act> {
     pops.chain(phases).collect()
 }
 
-/// The last history has one pending pop too few to be legal. To prove this failure, the procedure would have to try all
+/// The last history has one pending pop too few to be legal. To prove this failure, the procedure would need to try all
 /// choices, so it leaves the history open.
 #[test]
 fn a_stack_with_too_many_choices_is_left_open() {

@@ -227,8 +227,8 @@ fn there_are_as_many_arrangements_as_there_should_be() {
     arrangements(2, &mut |spans| all.push(spans.to_vec()));
     all.sort_unstable();
     all.dedup();
-    // If the two operations overlap, both return, either one, or neither: four cases. If the first returns before the
-    // second is called, the second returns or not: two cases.
+    // If the two operations overlap, then both return, only one of them does, or neither does: four cases. If the first
+    // returns before the second is called, the second returns or not: two cases.
     assert_eq!(all.len(), 6, "{all:?}");
 }
 

@@ -44,7 +44,8 @@ pub(super) fn branch(
     let is_whole = taken.iter().all(Option::is_none);
     let mut found = search.attempt(&mut taken)?;
     if !is_whole && !matches!(found, Found::Order(_)) {
-        // This failure is for the values that the removals already have. With other values there may be an order.
+        // This failure applies only to the values that the removals already have. With other values there may be an
+        // order.
         search.lives.copy_from_slice(lives);
         search.core = Core::default();
         search.attempts = 0;
@@ -66,7 +67,7 @@ struct Search<'a> {
     empties: &'a [Span],
     budget: &'a mut Budget,
     attempts: usize,
-    /// All lives and empty removals that took part in a failure.
+    /// All lives and empty removals in the core of some failure.
     core: Core,
 }
 
@@ -108,8 +109,8 @@ impl Search<'_> {
         returns.chain(core.empties.iter().map(|&e| self.empties[e as usize].ret)).max().unwrap_or(u32::MAX)
     }
 
-    /// Lets each pending removal that has no value take each staying value of the core in turn. As long as none of
-    /// these values is taken, the core fails.
+    /// Tries each pending removal without a value with each staying value of the core in turn. As long as none of these
+    /// values is taken, the core fails.
     fn take_one_of(&mut self, core: Core, taken: &mut [Option<u32>]) -> Result<Found, Exhausted> {
         // A pending removal cannot help if it is called after all removals of the core have returned.
         let over = self.over(&core);

@@ -18,8 +18,8 @@ use crate::budget::Budget;
 /// The maximum size of a rest, in values and empty removals; small in tests, whose histories are short.
 const MAX_REST: usize = if cfg!(test) { 5 } else { 1 << 16 };
 
-/// A removal before whose return the history is certainly legal: the last such removal found among those that return
-/// during the window. If there are too many operations to check, it is the first removal that returns during the
+/// Finds the last removal, among those that return during the window, such that the history before its return is
+/// certainly legal. If there are too many operations to check, the result is the first removal that returns during the
 /// window.
 pub(crate) fn first_failure(
     container: Container,

@@ -1,4 +1,4 @@
-//! Pending removals of containers: each may have taken any value that is not removed otherwise, or none.
+//! Pending removals of containers: each may have taken any value that no other operation removes, or no value.
 //!
 //! # The question
 //!
@@ -23,15 +23,15 @@
 //! have been removed by then too. So along this order, the time by which a value must have been removed never
 //! decreases.
 //!
-//! For the other two:
+//! For stacks and priority queues:
 //!
 //! 1. In a prefix of a longer history, the value that each removal returns later is known. This choice is tried first.
-//! 2. Let *all* values that stay be removable from the call of the first pending removal on. If the history fails even
-//!    so, it fails for every choice.
+//! 2. Assume that *all* values that stay can be removed from the call of the first pending removal on. If the history
+//!    fails even then, it fails for every choice.
 //! 3. Otherwise, a pending removal must take one of the staying values in the core of the failure, or the failure
-//!    remains. The alternatives, each such value with each removal that has none, are tried depth first ([`branch`]).
-//!    The search starts from the choice of step 1 without the values of the core, and if that fails, from the empty
-//!    choice.
+//!    remains. The alternatives (each such value with each removal that has no value yet) are tried depth-first
+//!    ([`branch`]). The search starts from the choice of step 1 without the values of the core, and if that fails, from
+//!    the empty choice.
 //!
 //! If a subset of the values fails, all values fail, because an order of all contains an order of the subset. So in a
 //! long history the search runs on the latest values ([`recent`]), and its result is tried on all values.
@@ -40,7 +40,7 @@
 //!
 //! A queue takes one run of its procedure; the other containers usually take two or three. The search is exponential in
 //! the number of pending removals. It has limits on its runs and on the values in all runs together (see [`branch`]).
-//! Beyond them the history is left open, and the general search decides it.
+//! Beyond these limits the history is left open, and the general search decides it.
 //!
 //! # Source
 //!
@@ -85,7 +85,8 @@ pub(super) struct Answer {
     pub(super) taken: Vec<Option<u32>>,
 }
 
-/// Decides a history with pending removals, or leaves it open; for a priority queue, `lives` ascend in priority.
+/// Decides a history with pending removals, or leaves it open; for a priority queue, `lives` are in ascending order of
+/// priority.
 pub(super) fn decide(
     container: Container,
     pending: &Pending<'_>,

@@ -1,5 +1,5 @@
-//! Decomposes a few values of a stack without a search structure, by the rule of [`stack`](super). Quadratic, and for
-//! few values the fastest method.
+//! Decomposes a few values of a stack without a search structure, by the rule of [`stack`](super). The method is
+//! quadratic, and the fastest one for few values.
 
 use super::super::life::{Life, Step};
 
@@ -26,7 +26,7 @@ pub(super) fn take_apart(lives: &[Life], places: &mut [u32], found: &mut impl Fn
     let mut rest = places;
     let mut at = 0;
     while !rest.is_empty() {
-        // The piece ends with the first pop at whose call none of the later values is surely present.
+        // The piece ends with the first pop at whose call none of the later values is certainly present.
         let width = 1
             + (0..rest.len())
                 .position(|k| life(rest[k]).remove.call <= pushed[at + k + 1])

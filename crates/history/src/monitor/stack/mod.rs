@@ -1,9 +1,9 @@
 //! Stacks: last in, first out.
 //!
-//! The history is decomposed from the outside. If at some moment no value is surely present, the history is cut in two
-//! there (see [`cover`](super::cover)). Suppose that no such moment exists between the first and the last moment at
-//! which a value is surely present. Then one value must lie at the bottom all the time: it is pushed no later than any
-//! push returns, and popped no earlier than any pop is called. Any value that meets this condition may lie there,
+//! The history is decomposed from the outside. If at some moment no value is certainly present, the history is cut in
+//! two there (see [`cover`](super::cover)). Suppose that no such moment exists between the first and the last moment at
+//! which a value is certainly present. Then one value must lie at the bottom all the time: it is pushed no later than
+//! any push returns, and popped no earlier than any pop is called. Any value that meets this condition may lie there,
 //! because moving its push and pop outwards disturbs no other value. That value is removed, and the remaining history
 //! is decomposed in the same way. If no value can lie at the bottom, the history is not linearizable.
 //!
@@ -108,7 +108,7 @@ struct Pieces {
     pop_return: MinTree,
     /// For each place, the number of sides (push and pop) on which the value does not yet fit at the bottom.
     unfit: MinTree,
-    /// For each place, the number of values that are surely present when its pop is called.
+    /// For each place, the number of values that are certainly present when its pop is called.
     covering: ZeroTree,
     /// The steps found so far, in order.
     steps: Vec<Step>,
@@ -155,7 +155,7 @@ impl Pieces {
         pieces
     }
 
-    /// The first place, up to `place` itself, whose pop is called while the value at `place` is surely present.
+    /// The first place, up to `place` itself, whose pop is called while the value at `place` is certainly present.
     fn covered_from(&self, place: usize) -> usize {
         let pushed = self.lives[place].insert.ret;
         let covered = |life: &Life| life.remove.call >= pushed;

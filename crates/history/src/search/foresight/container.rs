@@ -1,8 +1,8 @@
 //! Containers: the answers of removals constrain the order of insertions.
 //!
 //! An operation *brings* a value in or *takes* a value out. The takes of a value bound the moments at which it comes
-//! out: it cannot come out for the `n`-th time before the `n`-th smallest call of its takes, and it must have come out
-//! `n` times by their `n`-th smallest return. This has three uses:
+//! out. The value cannot come out for the `n`-th time before the `n`-th smallest call of its takes, and it must have
+//! come out `n` times by their `n`-th smallest return. This has three uses:
 //! - if a value is taken for the `n`-th time before it can be brought for the `n`-th time, the history fails in every
 //!   order;
 //! - in a queue, a value cannot go in now if it certainly comes out before a value that is already in: the search turns
@@ -18,7 +18,7 @@ use crate::part::Part;
 use crate::spec::Discipline;
 use crate::value::Value;
 
-/// Which operations bring each value, and when each value is brought and taken.
+/// The operations that bring each value, and the moments at which each value is brought and taken.
 pub(in crate::search) struct Container {
     discipline: Discipline,
     /// For each position that brings a value, the value's number.

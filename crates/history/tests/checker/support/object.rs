@@ -59,7 +59,7 @@ impl Object {
         }
     }
 
-    /// Performs the operation and returns its answer; `None` if the operation has to wait.
+    /// Performs the operation and returns its answer; `None` if the operation must wait.
     pub(crate) fn act(
         &mut self,
         process: u32,

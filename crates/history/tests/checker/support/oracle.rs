@@ -8,7 +8,7 @@ use millstream_history::{History, Model, Op, PENDING, Status, Value, Values};
 
 use super::object::Object;
 
-/// The condition that an order has to meet.
+/// The condition that an order must meet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// It respects time: linearizability.
@@ -42,7 +42,8 @@ struct Search<'h> {
     rows: Vec<usize>,
     values: Values,
     condition: Condition,
-    /// Dead ends: sets of operations with the object after them, from which the other operations have no legal order.
+    /// Dead ends: a set of executed operations and the object's state after them, from which the other operations have
+    /// no legal order.
     failed: HashSet<(u64, Object)>,
 }
 

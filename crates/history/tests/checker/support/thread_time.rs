@@ -1,4 +1,4 @@
-//! The processor time of a check, which does not depend on other work of the processors.
+//! The processor time of a check, which does not depend on the load of the machine.
 
 use std::time::Duration;
 
