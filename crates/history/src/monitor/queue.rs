@@ -4,7 +4,7 @@
 //! and only if
 //!
 //! 1. no two values precede each other, and
-//! 2. every empty removal has a moment at which no value was certainly present.
+//! 2. every empty removal has a moment at which no value is certainly present.
 //!
 //! Pairs suffice in the first condition because insertions are intervals, and so are removals. If interval `a` is
 //! before `b` and `c` is before `d`, then `a` is before `d` or `c` is before `b`. So a longer cycle of precedence
