@@ -1,4 +1,4 @@
-//! The kernel's own barrier on all processors. A thread of the daemon makes it for all waiting clients.
+//! The kernel's own barrier on all processors. A thread of the daemon issues it on behalf of all waiting clients.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use millstream_fence::barrierd::View;
 use crate::event::Event;
 use crate::statement::new_moment;
 
-/// A thread that makes barriers. Its descriptor is readable when a barrier has ended.
+/// A thread that issues barriers. Its descriptor is readable when a barrier has ended.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     ask: SyncSender<()>,
@@ -21,7 +21,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Starts the thread. The error says why the kernel refuses to make a barrier.
+    /// Starts the thread. The error says why the kernel refuses to issue a barrier.
     pub(crate) fn start(view: &Arc<View>) -> io::Result<Barrier> {
         membarrier()?;
         let (ask, asked) = sync_channel(1);
@@ -29,12 +29,12 @@ impl Barrier {
         let (busy, done) = (Arc::new(AtomicBool::new(false)), Arc::new(Event::new()?));
         let (view, is_busy, is_done) = (Arc::clone(view), Arc::clone(&busy), Arc::clone(&done));
         let serve = move || {
-            // Signals that the thread has started. `start` waits for this, because the system calls with which a thread starts
-            // will be forbidden.
+            // Signals that the thread has started. `start` waits for this, because the seccomp filter will forbid the system
+            // calls that start a thread.
             let _ = ready.send(());
             while asked.recv().is_ok() {
                 pass_all(&view, membarrier);
-                // Relaxed: if the daemon's loop sees this store late, `ask` does nothing once more, and the next check of the
+                // Relaxed: if the daemon's loop sees this store late, `ask` does nothing this time, and the next check of the
                 // loop makes the request.
                 is_busy.store(false, Ordering::Relaxed);
                 is_done.ring();
@@ -53,8 +53,8 @@ impl Barrier {
         }
     }
 
-    /// Clears the event that a barrier has ended. The caller calls this when the descriptor has become readable; it is then not
-    /// readable until the next barrier has ended.
+    /// Clears the event that reports the end of a barrier. The caller calls this when the descriptor has become readable. The
+    /// descriptor becomes readable again when the next barrier has ended.
     pub(crate) fn clear(&self) {
         self.done.clear();
     }
@@ -71,7 +71,7 @@ impl AsFd for Barrier {
 /// after these times.
 fn pass_all(view: &View, barrier: impl FnOnce() -> io::Result<()>) {
     let moment = new_moment(view);
-    // If the kernel refuses the barrier, nothing is stated, and the other fallback has to help.
+    // If the kernel refuses the barrier, the page stays unchanged, and only the other fallback can help.
     if barrier().is_ok() {
         view.page().all_time.store(moment.time, Ordering::Release);
         view.page().all_virtual.store(moment.virtual_time, Ordering::Release);

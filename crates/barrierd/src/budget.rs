@@ -3,18 +3,18 @@
 //! Every user with a connection has an account. As time passes, the daemon earns its share of that time as processor time, which
 //! is divided equally among the accounts that are not full. In each iteration of its loop, the daemon uses processor time. This
 //! time is charged to the users that it has served, in proportion to the work. The daemon does not serve a user whose account is
-//! in debt until the account has earned enough. In any interval, the daemon therefore uses at most its share and earlier savings,
-//! whatever clients do.
+//! in debt until the account has earned enough. In any interval, the daemon therefore uses at most its share plus earlier
+//! savings, whatever clients do.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The maximum credit of a user's account. It pays for a burst of some hundred barriers.
+/// The maximum credit of a user's account. It pays for a burst of hundreds of barriers.
 const MAX_SAVED_NS: f64 = 5e6;
 /// The maximum credit of the newcomers' account: enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;
-/// A connection that was not served lately is still served if its user's debt is at most this. If one connection sends requests
-/// without end, the user's other connections are thus served as well.
+/// A connection that was not served lately is still served if its user's debt is at most this. So if one connection floods the
+/// daemon with requests, the user's other connections are still served.
 const MAX_OVERDRAFT_NS: f64 = 0.5e6;
 
 /// The owner of an account.
@@ -22,7 +22,7 @@ const MAX_OVERDRAFT_NS: f64 = 0.5e6;
 pub(crate) enum Payer {
     /// All processes that connect. They share an account, because a connection must be accepted before its user is known.
     Newcomers,
-    /// A user, by its number.
+    /// A user, identified by its user id.
     User(u32),
 }
 

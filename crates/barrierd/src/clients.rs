@@ -54,7 +54,7 @@ impl Clients {
     /// Returns the number for a new connection of this user.
     ///
     /// # Errors
-    /// Returns the reason why the connection is refused, as text for a person.
+    /// Returns the reason why the connection is refused, as human-readable text.
     pub(crate) fn place_for(&self, user: u32) -> Result<usize, String> {
         let Limits { all, of_a_user } = self.limits;
         let theirs = self.users.get(&user).map_or(0, |user| user.connections);

@@ -2,11 +2,11 @@
 
 use std::io;
 
-/// The number of descriptors that are needed for other purposes than connections.
+/// The number of descriptors that the daemon needs in addition to those of its connections.
 const OTHERS: u64 = 64;
 
-/// Raises the limit on open descriptors so that it is sufficient for `connections` connections, as far as the hard limit permits.
-/// Returns the number of connections for which the limit is then sufficient.
+/// Raises the limit on open descriptors so that it suffices for `connections` connections, as far as the hard limit permits.
+/// Returns the number of connections that the new limit allows.
 ///
 /// A connection needs one descriptor for its socket. Until the client has received its greeting, two more descriptors are in
 /// flight; the kernel applies the same limit to the number of descriptors in flight.

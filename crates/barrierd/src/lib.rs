@@ -9,10 +9,10 @@
 //! | follow the proof | `docs/barrierd.md` |
 //!
 //! # How it works
-//! A program of some seventy instructions, loaded into the kernel by bpf(2), runs when a processor is interrupted,
-//! switches to another thread, or goes idle. The program writes the time into the processor's entry of a table, and passes a full
-//! barrier. Clients map the table itself, so it is never copied. The daemon sleeps until a client sends a request. It then checks
-//! which processors are idle, and sleeps again; the program wakes it when the last processor that a client waits for has passed.
+//! A program of about seventy instructions, loaded into the kernel by bpf(2), runs when a processor is interrupted, switches to
+//! another thread, or goes idle. The program writes the time into the processor's entry of a table, and passes a full barrier.
+//! Clients map the table itself, so it is never copied. The daemon sleeps until a client sends a request. It then checks which
+//! processors are idle, and sleeps again; the program wakes it when the last processor that a client waits for has passed.
 //!
 //! If a processor does not pass in time, the daemon has the kernel make a barrier (`membarrier`), or reads `/proc/stat`. Without
 //! BPF, it has only these two mechanisms.

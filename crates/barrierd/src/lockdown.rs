@@ -1,4 +1,4 @@
-//! The lock-down after set-up: another user, no capabilities, and only some three dozen system calls.
+//! The lock-down after set-up: another user, no capabilities, and only about three dozen system calls.
 
 use std::ffi::CString;
 use std::io;
@@ -34,7 +34,7 @@ pub(crate) fn drop_privileges(user: &str) -> Result<(), LockdownError> {
 /// Gives up the capabilities that a change of the user does not remove: a process that was never root may have capabilities from
 /// its file or from its parent, and root keeps its own if `SECBIT_NO_SETUID_FIXUP` is set.
 fn give_up_capabilities() -> Result<(), LockdownError> {
-    /// The version of capset(2) in which each set has two words of 32 bits.
+    /// The version of capset(2) in which each set consists of two 32-bit words.
     const VERSION_3: u32 = 0x2008_0522;
     let header = [VERSION_3, 0];
     let sets = [0_u32; 6];
@@ -51,8 +51,8 @@ fn become_user(user: &str) -> Result<(), LockdownError> {
     let step = format!("user {user}");
     let unknown = |error| LockdownError { step: step.clone(), error };
     let name = CString::new(user).map_err(|error| unknown(error.into()))?;
-    // SAFETY: the name ends with a zero. No other thread of this process looks up users, so the entry stays as it is
-    // while it is read. The other calls take integers, and setgroups with 0 reads no list.
+    // SAFETY: the name is NUL-terminated. No other thread of this process looks up users, so the entry stays as it is while it
+    // is read. The other calls take integers, and setgroups with 0 reads no list.
     unsafe {
         let entry = libc::getpwnam(name.as_ptr());
         if entry.is_null() {
@@ -67,7 +67,7 @@ fn become_user(user: &str) -> Result<(), LockdownError> {
     }
 }
 
-/// The system calls of the loop, of the barrier's thread, of the allocator, and of the end of a process.
+/// The system calls that the loop, the barrier thread, the allocator and the exit of the process need.
 const ALLOWED: &[libc::c_long] = &[
     libc::SYS_accept4,
     libc::SYS_brk,

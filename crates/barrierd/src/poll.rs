@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// An epoll(7) instance in which each descriptor has a number as its name.
+/// An epoll(7) instance in which a number names each descriptor.
 #[derive(Debug)]
 pub(crate) struct Poll {
     descriptor: OwnedFd,
@@ -46,7 +46,7 @@ impl Poll {
         if outcome < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Returns the names of readable descriptors; empty after the timeout.
+    /// Returns the names of the readable descriptors, or an empty list after the timeout.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<u64>> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
         // The timeout is rounded up to milliseconds, because otherwise the loop would spin during the last fraction of a

@@ -31,8 +31,8 @@ impl Online {
         Online { file }
     }
 
-    /// Returns for each of `cpus` processors whether it is online. If a processor goes offline during the call, the result for it
-    /// may be `true`.
+    /// Returns, for each of `cpus` processors, whether it is online. If a processor goes offline during the call, the result
+    /// for it may be `true`.
     pub(crate) fn look(&self, cpus: usize) -> io::Result<Vec<bool>> {
         let mut text = [0; 4096];
         let length = self.file.read_at(&mut text, 0)?;
@@ -101,9 +101,9 @@ fn follow(thread: libc::pid_t, policy: libc::c_int) {
 
 /// Returns a processor on which this thread has just passed a full barrier. The thread ran there before and after the barrier.
 ///
-/// The switch from the previous thread to this thread comes before that barrier, and the switch to the next thread after it. This
-/// also holds if this thread migrates between the two readings of its processor and comes back before the second: the processor
-/// has then switched to this thread meanwhile.
+/// The switch from the previous thread to this thread comes before that barrier, and the switch to the next thread after it.
+/// This is also true if this thread migrates between the two readings of its processor number and comes back before the second:
+/// the processor has then switched to this thread in between.
 pub(crate) fn here() -> Option<usize> {
     // SAFETY: sched_getcpu has no preconditions.
     let current = || usize::try_from(unsafe { libc::sched_getcpu() }).ok();

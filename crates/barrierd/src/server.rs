@@ -25,8 +25,8 @@ use crate::waiting::Waiting;
 /// The time after which a fallback is used for processors that have not passed, if the program writes the times. Without the
 /// program, a fallback is used at once.
 const PATIENCE: Duration = Duration::from_millis(8);
-/// The maximum number of connections that are accepted at a time, and of messages that are read from one client at a time, before
-/// other clients are served.
+/// The maximum number of connections that the daemon accepts, or of messages that it reads from one client, before it serves
+/// other clients.
 const MAX_TOGETHER: usize = 4;
 /// The work of accepting a connection, as a multiple of the work of reading a message.
 const GREETING: u32 = 8;
@@ -130,8 +130,8 @@ impl Server {
         unmute.into_iter().chain(look).min()
     }
 
-    /// Unmutes the connections of users that are out of debt, and the listening socket if the newcomers' account is. They are
-    /// then served again.
+    /// Unmutes the connections of users that are out of debt, and the listening socket if the newcomers' account is out of
+    /// debt. The daemon then serves them again.
     fn unmute_solvent(&self, state: &mut State) {
         if state.is_shut && state.budget.is_solvent(Payer::Newcomers) {
             state.is_shut = self.poll.unmute(self.listener.as_fd(), LISTENER).is_err();
@@ -157,7 +157,7 @@ impl Server {
                 continue;
             }
             let Some(connection) = state.clients.rest(place) else { continue };
-            // Muting is work of the user as well. It is charged in the next iteration.
+            // Muting counts as work for the user, which is charged in the next iteration.
             state.budget.note(Payer::User(connection.user), 1);
             self.view.page_client(place).rests.store(1, Ordering::Relaxed);
             let _ = self.poll.mute(connection.socket.as_fd(), place as u64);
@@ -202,7 +202,7 @@ impl Server {
     /// Sends the greeting on a new connection. Returns the connection's number and its user.
     ///
     /// # Errors
-    /// Returns the reason why the connection is refused, as text for a person.
+    /// Returns the reason why the connection is refused, as human-readable text.
     fn welcome(&self, socket: &OwnedFd, state: &State) -> Result<(usize, u32), String> {
         let failed = |error: io::Error| format!("the daemon can't take in a connection: {error}");
         let user = user(socket).map_err(failed)?;
@@ -300,7 +300,7 @@ impl Server {
         if late && state.waiting.users().any(|user| state.budget.is_solvent(Payer::User(user))) {
             self.barrier.iter().for_each(Barrier::ask);
             if let Some(stat) = &mut self.stat {
-                // If the file cannot be read, nothing is stated. Clients then reach their own time limit.
+                // If the file cannot be read, the page stays unchanged. Clients then reach their own time limit.
                 let _ = stat.look(&self.view);
             }
         }

@@ -75,7 +75,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     let all = descriptors::room_for(MAX_CLIENTS).map_err(io_error("the limit of open files"))?;
     drop_privileges(&args.user)?;
 
-    // From here on, no privileges are needed, and threads that are started have none.
+    // From here on, the daemon needs no privileges, and the threads that it starts have none.
     let barrier = Barrier::start(&view);
     let stat = Stat::open(cpus);
     if let (Err(_), Err(barrier), Err(stat)) = (&bpf, &barrier, &stat) {
@@ -102,7 +102,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
     server.serve().map_err(io_error("waiting for events"))
 }
 
-/// Loads the program. The error says why there is none, as text for a person.
+/// Loads the program. The error says in words why there is no program.
 fn load(args: &Args, cpus: usize) -> Result<Bpf, String> {
     if args.without_bpf {
         return Err("not asked for".to_owned());

@@ -3,8 +3,8 @@
 //!
 //! The daemon reads the file periodically. If a processor's idle time has grown between two readings, the processor was idle in
 //! between, and had switched away from all earlier threads. If its time in user programs or in the kernel has grown, a tick was
-//! counted there in between. A tickless processor (`nohz_full`) is an exception: its times are computed without disturbing it, so
-//! only growing idle time is a proof. This fallback is slow: it takes 10 to 20 ms.
+//! counted there in between. A tickless processor (`nohz_full`) is an exception: its times are computed without disturbing it,
+//! so only a growing idle time proves that it has passed. This fallback is slow: it takes 10 to 20 ms.
 
 use std::fs::File;
 use std::io;
@@ -43,12 +43,13 @@ impl Stat {
         for cpu in processors::parse(&list).into_iter().filter(|cpu| *cpu < cpus) {
             tickless[cpu] = true;
         }
-        // The lines of the processors come first, and only they matter. Each has at most some 120 bytes.
+        // The lines of the processors come first, and only they matter. Each has at most about 120 bytes.
         Ok(Stat { file: File::open("/proc/stat")?, tickless, looks: vec![None; cpus], text: vec![0; (cpus + 1) * 128] })
     }
 
-    /// Discards the earlier readings. Called when the fallback begins to help: otherwise its first reading would be compared with
-    /// an old one, and could only show that a processor has passed since then, which may be before the client's request.
+    /// Discards the earlier readings. This is called when the fallback begins to help. Otherwise its first reading would be
+    /// compared with an old one, and could only show that a processor has passed since the old reading, perhaps before the
+    /// client's request.
     pub(crate) fn forget(&mut self) {
         self.looks.fill(None);
     }

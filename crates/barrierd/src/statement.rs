@@ -22,9 +22,9 @@ pub(crate) struct Moment {
 /// Returns a moment that comes after every reading, by any client, of a smaller virtual time.
 ///
 /// If the daemon finds after this call that a processor passes, it may state this for the returned moment. A client that has read
-/// a smaller virtual time did so before the counter had this value, so what it wrote before its full fence is visible to all code
-/// after this function's fence. If the program advances the counter, it is enough to read the counter; otherwise this function
-/// advances it.
+/// a smaller virtual time did so before the counter had this value, so everything it wrote before its full fence is visible to
+/// all code after this function's fence. If the program advances the counter, it is enough to read the counter; otherwise this
+/// function advances it.
 pub(crate) fn new_moment(view: &View) -> Moment {
     let time = monotonic_ns();
     let virtual_now = &view.times().virtual_now;
@@ -73,7 +73,7 @@ pub(crate) fn state_of_quiet(view: &View, wanted: &[u64], online: Option<&Online
         }
     }
     if let (true, Some(online)) = (silent, online) {
-        // If the list cannot be read, nothing is stated, and the clients continue to wait for these processors.
+        // If the list cannot be read, the page stays unchanged, and the clients continue to wait for these processors.
         let Ok(online) = online.look(view.cpus()) else { return };
         for cpu in (0..view.cpus()).filter(|cpu| is_wanted(*cpu) && !online[*cpu]) {
             state(view, cpu, moment);

@@ -1,4 +1,4 @@
-//! The waiting users: for which processors they wait, and since when.
+//! The waiting users, the processors that they wait for, and the times of their requests.
 
 use std::time::Instant;
 
@@ -25,8 +25,8 @@ pub(crate) struct Waiting {
     waiters: Vec<Waiter>,
 }
 
-/// The maximum number of different sets of processors in a user's requests. A request with a further set becomes a request for
-/// all processors.
+/// The maximum number of different sets of processors in a user's requests. A request with yet another set becomes a request
+/// for all processors.
 const MAX_SETS: usize = 8;
 
 impl Waiting {

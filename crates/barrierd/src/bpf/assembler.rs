@@ -1,4 +1,4 @@
-//! An assembler for the kernel's BPF machine: no compiler is needed, neither at build time nor at run time.
+//! An assembler for the kernel's BPF machine: no compiler is needed, either at build time or at run time.
 
 /// A register. `R1` to `R5` are the arguments of calls, which clobber them. `R0` is the result, and `R10` is the frame pointer.
 #[derive(Debug, Clone, Copy)]

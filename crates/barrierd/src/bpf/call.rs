@@ -62,7 +62,7 @@ unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c
 /// # Safety
 /// The requirements of [`bpf`], and the command must return a new descriptor.
 unsafe fn open<T>(command: libc::c_int, attributes: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: the caller makes the promise of `bpf`, and the new descriptor has no other owner.
+    // SAFETY: the caller meets the requirements of `bpf`, and the new descriptor has no other owner.
     unsafe { bpf(command, attributes).map(|descriptor| OwnedFd::from_raw_fd(descriptor)) }
 }
 
@@ -94,8 +94,8 @@ pub(super) fn ring_buffer(bytes: usize) -> Result<OwnedFd, BpfError> {
 /// Freezes a map: from now on, no process can write to it, neither by a system call nor through a mapping. Programs in the kernel
 /// still can. A process with the descriptor can only read.
 ///
-/// (A descriptor that is open for reading only would be enough if it could be mapped. But the kernel treats a mapping of such a
-/// descriptor as private, and BPF maps refuse private mappings.)
+/// (A read-only descriptor would be enough if it could be mapped. But the kernel treats a mapping of such a descriptor as
+/// private, and BPF maps refuse private mappings.)
 pub(super) fn freeze(map: BorrowedFd<'_>) -> Result<(), BpfError> {
     let mut attributes = map.as_raw_fd() as u32;
     // SAFETY: the attributes are those of MAP_FREEZE, and contain no pointer.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::call::{self, BpfError};
 use crate::memory::Words;
 
-/// The condition on which the program wakes the daemon.
+/// The condition under which the program wakes the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Bell {

@@ -43,7 +43,7 @@ pub(crate) struct Bpf {
     pub(crate) control: Control,
     /// The bell, which rings when the processors that the daemon waits for have passed.
     pub(crate) ring: Ring,
-    /// The names of the tracepoints to which the program is attached, as text for a person.
+    /// The names of the tracepoints to which the program is attached, as human-readable text.
     pub(crate) about: String,
 }
 

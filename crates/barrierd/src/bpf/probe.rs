@@ -16,11 +16,11 @@ use crate::processors;
 
 /// The duration of the trial.
 const TRIAL: Duration = Duration::from_millis(120);
-/// The rate of events per second that every busy processor must reach: half of 100 Hz, the slowest tick with which Linux can be
-/// built.
+/// The rate of events per second that every busy processor must reach: half of 100 Hz, the slowest tick that Linux can be built
+/// with.
 const OFTEN_HZ: f64 = 50.0;
 
-/// Returns the tracepoints to use, and their rates as text for a person.
+/// Returns the tracepoints to use, and human-readable text with their rates.
 pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), BpfError> {
     let candidates: Vec<&str> = INTERRUPTS.into_iter().chain(IN_INTERRUPTS).collect();
     let words = call::array(candidates.len() * cpus * size_of::<u64>())?;
@@ -40,7 +40,7 @@ pub(super) fn often_enough(cpus: usize) -> Result<(Vec<&'static str>, String), B
 
     let busy = processors::allowed(cpus);
     let on = |place: usize, cpu: usize| counts.get(place * cpus + cpu).load(Ordering::Relaxed);
-    // Returns the rate of all events of the candidates `from..to` together, on the processor that has the fewest of them.
+    // Returns the combined event rate of the candidates `from..to` on the processor with the fewest events.
     let fewest = |from: usize, to: usize| {
         let sums = busy.iter().map(|cpu| (from..to).map(|place| on(place, *cpu)).sum::<u64>());
         sums.min().unwrap_or(0) as f64 / seconds

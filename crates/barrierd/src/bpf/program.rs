@@ -53,10 +53,10 @@ pub(super) struct Maps {
 /// ```
 ///
 /// *Why this order.* All earlier code on this processor comes before the exchanges, so its accesses are visible to a client that
-/// sees the new times. All later code on this processor comes after the exchanges. The exchanges come after the reading of
-/// `virtual_now` and of the clock, because they write the values that were read. `idle` is cleared before the barriers: if the
-/// daemon still sees it set, all later code of this processor comes after the daemon's fence. `idle` is set after the barriers:
-/// if the daemon sees it set, all earlier accesses are visible to the daemon.
+/// sees the new times. All later code on this processor comes after the exchanges. The exchanges come after the loads of
+/// `virtual_now` and of the clock, because they write the loaded values. `idle` is cleared before the barriers: if the daemon
+/// still sees it set, all later code of this processor comes after the daemon's fence. `idle` is set after the barriers: if the
+/// daemon sees it set, all earlier accesses are visible to the daemon.
 ///
 /// *Why no client stays asleep.* The daemon writes `wanted` and the bell, passes a full barrier, and reads the virtual times.
 /// This program writes the virtual time, passes a full barrier (the exchange itself), and reads `wanted` and the bell. At least
@@ -110,7 +110,8 @@ pub(super) fn program(kind: Kind, cpus: usize, maps: &Maps) -> Vec<Instruction> 
     a.finish()
 }
 
-/// Sets R1 to the virtual time. Advances virtual time first if that is due at time R6, or if a request waits for an advance.
+/// Sets R1 to the virtual time. First advances virtual time if its interval is over at time R6, or if a request waits for an
+/// advance.
 fn virtual_time(a: &mut Assembler) {
     let (advance, have) = (a.label(), a.label());
     a.load(R1, R8, offset_of!(TimesHead, advanced_at));

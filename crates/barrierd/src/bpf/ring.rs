@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::call::{self, BpfError};
 
 /// The size of the buffer, which has room for 4096 records. The program writes a record each time it rings the bell. If the
-/// buffer is full, further records are lost, which does no harm: one record is enough to wake the daemon.
+/// buffer is full, further records are lost. This is harmless, because one record is enough to wake the daemon.
 const BYTES: usize = 64 << 10;
 
 /// The daemon's end of the bell.

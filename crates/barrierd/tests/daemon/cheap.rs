@@ -40,7 +40,7 @@ fn inside(test: &str, daemons: &[With]) -> bool {
     false
 }
 
-/// The child's output if the greeting took longer than a client waits. The child is then started again.
+/// The child prints this if the greeting came after the client's time limit. The parent then starts the child again.
 const TOO_LATE: &str = "did not answer within";
 
 /// Returns whether `Fence::CHEAP` uses the page here. If not, light fences are full fences, and there is nothing to test.
@@ -60,8 +60,8 @@ fn kill_the_daemon() {
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
-/// Runs the race of a light fence and `heavy` for `rounds` rounds. Returns the number of rounds in which both sides missed the
-/// other's write.
+/// Runs the race between a light fence and `heavy` for `rounds` rounds. Returns the number of rounds in which both sides missed
+/// the other's write.
 fn both_missed(rounds: u32, heavy: impl Fn()) -> u32 {
     let (hot, cold, round, hot_missed) =
         (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));

@@ -35,7 +35,7 @@ fn killed_clients_are_forgotten() {
                 });
                 libc::_exit(i32::from(outcome.is_err()));
             }
-            // The parent must not keep this end open: it would not notice if the child ends early.
+            // The parent must not keep this end open: otherwise it would not notice that the child has ended early.
             libc::close(ready[1]);
             let mut byte = 0_u8;
             assert_eq!(libc::read(ready[0], (&raw mut byte).cast(), 1), 1);

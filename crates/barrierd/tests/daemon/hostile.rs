@@ -1,5 +1,5 @@
-//! Tests with clients that send requests without end, on one or on hundreds of connections, while other clients send a request
-//! now and then.
+//! Tests with clients that send requests nonstop, on one or on hundreds of connections, while other clients send a request now
+//! and then.
 
 use std::fs::{File, Permissions};
 use std::io::Write;
@@ -20,7 +20,7 @@ const SHARE: f64 = 0.8;
 /// The time that the daemon may use in addition to its share: its savings at the start, and the overdraft of its users.
 const SAVED: Duration = Duration::from_millis(25 + 5);
 
-/// The first of the user numbers to which the tests change.
+/// The first of the user ids that the tests switch to.
 const FIRST_USER: u32 = 60_000;
 
 #[test]
@@ -83,7 +83,7 @@ fn a_client_that_asks_seldom_is_served_at_once_beside_another_users_flood() {
     }
 }
 
-/// Returns whether a client that seldom sends requests never rests, while a client of another user sends requests without end.
+/// Returns whether a client that seldom sends requests never rests, while a client of another user sends requests nonstop.
 fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
     let (over, rested) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -113,7 +113,7 @@ fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
     })
 }
 
-/// The environment variable that promises, when set, that nothing else runs on this machine.
+/// If this environment variable is set, the tests may assume that nothing else runs on this machine.
 const QUIET: &str = "MILLSTREAM_QUIET";
 
 #[test]
@@ -204,7 +204,7 @@ fn flood(sockets: &[File], over: &AtomicBool) {
 }
 
 /// Observes the daemon's processor time until it has kept to its share for a while. This may take several attempts: if other
-/// programs slow the daemon's processor down, a piece of work may take more time than the share allows.
+/// programs slow the daemon's processor down, the same work may take more time than the share allows.
 fn assert_within(daemon: &Daemon, percent: f64) {
     const WINDOWS: usize = 5;
     let mut windows = Vec::new();

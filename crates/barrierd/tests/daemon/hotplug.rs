@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Daemon, With, pass};
 
-/// The environment variable that permits, when set, that the test takes a processor offline for a moment.
+/// If this environment variable is set, the test may take a processor offline for a moment.
 const ALLOWED: &str = "MILLSTREAM_HOTPLUG";
 const SWITCH: &str = "/sys/devices/system/cpu/cpu1/online";
 

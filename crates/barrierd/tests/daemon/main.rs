@@ -1,4 +1,4 @@
-//! Tests of the daemon from outside: it runs as a separate process, and is ended in every way.
+//! Tests that run the daemon as a separate process, and end it in every possible way.
 
 mod cheap;
 mod ends;

@@ -14,7 +14,7 @@ use crate::support::{Daemon, Ends, LIMIT, WITHOUT_BPF, With, pass, stress};
 struct Word(AtomicU32);
 
 /// Runs the race for `rounds` rounds: two threads each write one word and then read the other's word. The hot thread passes no
-/// fence in between, the cold thread passes `fence`. Returns the number of rounds in which both missed the other's write.
+/// fence in between; the cold thread passes `fence`. Returns the number of rounds in which both missed the other's write.
 fn both_missed(rounds: u32, fence: impl Fn()) -> usize {
     let [a, b] = [(); 2].map(|()| Word(AtomicU32::new(0)));
     let side = |own: &Word, other: &Word, fence: &dyn Fn(), round: u32| {
@@ -81,8 +81,8 @@ fn a_moment_passes_on_every_processor_and_not_before_it_is_drawn() {
                 }
                 assert!(begun.elapsed() < LIMIT, "{with:?}: {passed:?}");
                 client.ask(client.now());
-                // Wait a little, because the daemon may share a core with the client: if the client sent requests without end,
-                // the daemon could not serve them.
+                // Wait a little, because the daemon may share a core with the client: if the client sent requests nonstop, the
+                // daemon could not serve them.
                 thread::sleep(Duration::from_micros(200));
             }
         }
@@ -324,7 +324,7 @@ impl Busy {
 
     fn follow(&self, policy: libc::c_int) {
         for thread in &self.threads {
-            // SAFETY: the parameter is a local variable, and the threads are of this process.
+            // SAFETY: the parameter is a local variable, and the threads belong to this process.
             unsafe { libc::sched_setscheduler(*thread, policy, &libc::sched_param { sched_priority: 0 }) };
         }
     }
@@ -332,7 +332,7 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        // At their low priority, the threads might not see the end for seconds.
+        // At their low priority, the threads might take seconds to notice the end.
         self.follow(libc::SCHED_OTHER);
         self.over.store(true, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Tests of the daemon's messages, and of its steps before it serves.
+//! Tests of the daemon's messages, and of its steps before it serves clients.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};

@@ -139,7 +139,7 @@ fn forbid(calls: &[libc::c_long]) -> std::io::Result<()> {
     if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Draws a moment, and waits until it has passed. Returns the time that this took.
+/// Waits until all processors have passed since this call. Returns the time that this took.
 pub(crate) fn pass(client: &Client) -> Duration {
     let begun = Instant::now();
     let since = client.now();
