@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The maximum credit of a user's account. It pays for a burst of hundreds of barriers.
+/// The maximum credit of a user's account. It pays for a burst of about a hundred barriers.
 const MAX_SAVED_NS: f64 = 5e6;
 /// The maximum credit of the newcomers' account: enough to accept the maximum number of connections without delay.
 const MAX_NEWCOMERS_NS: f64 = 20e6;

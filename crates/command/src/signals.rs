@@ -68,7 +68,7 @@ fn last_words(words: &[u8]) {
 /// would end the command without its report.
 ///
 /// # Errors
-/// The system refuses a signal handler.
+/// Returns an error if the system refuses a signal handler.
 pub fn outlive_file_size_limit() -> io::Result<()> {
     if !is_ignored(SIGXFSZ) {
         // The signal gets a handler instead of SIG_IGN, because the programs of the stages would inherit SIG_IGN.

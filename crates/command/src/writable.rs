@@ -15,7 +15,7 @@ use crate::temporary;
 pub struct NotWritable {
     /// The file.
     pub path: PathBuf,
-    /// The error of the system.
+    /// The system's error.
     pub source: io::Error,
     /// The remedy.
     pub help: String,

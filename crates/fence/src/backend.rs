@@ -11,7 +11,7 @@ pub(crate) struct Backend {
     pub(crate) about: &'static str,
     /// Whether the light side needs no fence instruction.
     pub(crate) asymmetric: bool,
-    /// The party that passes the fences of tickets.
+    /// The thread that passes the fences of tickets.
     pub(crate) tickets: Tickets,
     /// Prepares the back-end; the error says what is missing. Must be called before `heavy`. Calling it again is harmless.
     pub(crate) prepare: fn() -> Result<(), String>,
@@ -19,7 +19,7 @@ pub(crate) struct Backend {
     pub(crate) heavy: fn() -> Result<(), String>,
 }
 
-/// The party that passes a ticket's fence.
+/// The thread that passes a ticket's fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tickets {
     /// The first caller of `is_done`, because the fence takes only microseconds.

@@ -53,7 +53,7 @@ pub fn light() {
     }
 }
 
-/// Out of line, to keep loops around [`light`] small. Compared with the fence, the call costs nothing.
+/// Out of line, to keep loops around [`light`] small. The cost of the call is negligible compared with the fence.
 #[cold]
 fn full_or_first() {
     if LIGHT.load(Ordering::Relaxed) == UNKNOWN {

@@ -69,7 +69,7 @@ impl Fence {
     /// here, the call acts as if every other thread passed a full fence at some moment during the call.
     ///
     /// Blocks for as long as the kernel takes. The time does not depend on the progress of other threads, with one exception:
-    /// with the mprotect back-end, the call waits for other callers, each of which holds a lock for some 20 µs.
+    /// with the mprotect back-end, the call waits for other callers, each of which holds a lock for about 20 µs.
     ///
     /// If the process has entered a sandbox since the back-end was chosen, and the kernel now refuses the fence, another
     /// asymmetric fence is passed.
@@ -110,7 +110,7 @@ impl Fence {
         Ticket::new(self)
     }
 
-    /// Returns one line of text for a person: the back-end in force for this priority, and the reason for it.
+    /// Returns one line of human-readable text: the back-end in force for this priority, and the reason for it.
     #[must_use]
     pub fn describe(self) -> String {
         self.choice().describe()

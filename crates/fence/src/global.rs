@@ -3,7 +3,7 @@
 //! When the call returns, every core has switched to another thread, was idle, or was interrupted in user mode. Each of these
 //! events is a full barrier for the thread that ran on the core. The call costs only time: one grace period of the kernel's
 //! read-copy-update; [`Fence`](crate::Fence) says how long. A kernel with tickless cores for single threads (`nohz_full`) refuses
-//! the call, because on such a core none of these events need ever happen.
+//! the call, because such a core may never go through any of these events.
 
 use crate::backend::{Backend, Tickets};
 use crate::membarrier::{call, offered};

@@ -1,4 +1,4 @@
-//! The numbers of heavy fences. With them, one fence serves all callers that requested a fence before it began.
+//! The numbers of heavy fences. These numbers allow one fence to serve all callers that requested a fence before it began.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -13,10 +13,10 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 /// Passes a fence, or a stand-in for it, and records it.
 ///
 /// # Errors
-/// Returns the reason for the refusal if the kernel refuses the stand-ins as well. No fence was passed then.
+/// Returns the reason for the refusal if the kernel refuses the stand-ins as well. In this case, no fence was passed.
 pub(crate) fn issue(backend: &Backend) -> Result<(), String> {
     if !backend.asymmetric {
-        // This fence gets no number: light fences are full fences, so no caller waits for a fence with a number; see
+        // This fence gets no number, because light fences are full fences, and no caller waits for a fence with a number; see
         // `Ticket::is_done`.
         return (backend.heavy)();
     }

@@ -2,7 +2,7 @@
 //!
 //! If two threads each write one word and then read the other's word, both need a full fence between the write and the read.
 //! Otherwise both may read the old value. Often one side, the *hot* side, runs a million times more often than the other, the
-//! *cold* side. The hot side then calls [`light`], which only forbids the compiler to reorder accesses. The cold side calls
+//! *cold* side. The hot side then calls [`light`], which only keeps the compiler from reordering accesses. The cold side calls
 //! [`heavy`], a system call that makes every other running thread of the process pass a full fence.
 //!
 //! | I want | call |

@@ -1,8 +1,8 @@
 //! The system call membarrier(2): the kernel makes other cores pass a full fence.
 //!
 //! The expedited commands send an interrupt to each core that currently runs a thread which the command reaches. A thread that
-//! does not run needs no interrupt: the switch away from it was a full fence, and so will be the switch to it. The commands reach
-//! only processes that have registered. The private command reaches only the calling process.
+//! does not run needs no interrupt: the switch away from it was a full fence, and the switch back to it will be one. The
+//! commands reach only processes that have registered. The private command reaches only the calling process.
 
 use std::io;
 

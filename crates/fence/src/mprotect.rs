@@ -1,13 +1,13 @@
 //! A trick that is older than membarrier(2): if a process removes an access right to a page, the kernel must inform every core.
 //!
-//! Each core that runs this process may have the page's access rights in its translation buffer (TLB). On x86, a core cannot
-//! empty the TLB of another core by an instruction, so the kernel interrupts every core that runs the process (a *shootdown*)
-//! before mprotect(2) returns. The interrupt is the barrier.
+//! Each core that runs this process may have the page's access rights in its translation lookaside buffer (TLB). On most x86
+//! processors, no instruction can flush the TLB of another core, so the kernel interrupts every core that runs the process (a
+//! *shootdown*) before mprotect(2) returns. The interrupt is the barrier.
 //!
 //! This is not documented. It is how x86 kernels happen to work, and three cases are known in which there is no interrupt. Other
 //! architectures, such as AArch64, broadcast the invalidation, so this back-end is for x86 only. Newer AMD processors can
-//! broadcast it as well (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor empties the TLBs. In both of
-//! these cases, the back-end refuses to work. It exists for kernels and sandboxes without membarrier(2).
+//! broadcast it as well (`INVLPGB`, used by Linux since 6.15), and under Hyper-V the hypervisor flushes the TLBs. In these last
+//! two cases, the back-end refuses to work. The back-end exists for kernels and sandboxes without membarrier(2).
 
 use crate::backend::{Backend, Tickets};
 
@@ -43,8 +43,8 @@ mod on_x86 {
 
     /// The page; null until `prepare` has made it.
     static PAGE: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-    /// A lock on the page: the id of the process that is using the page, or 0. A child of fork may inherit the id of its parent
-    /// here, but not the thread that would unlock, so a caller takes over a lock with the id of another process.
+    /// A lock on the page: the id of the process that is using the page, or 0. A child of fork may inherit a lock that its
+    /// parent held, but not the thread that would unlock it. So a caller takes over a lock that has the id of another process.
     static OWNER: AtomicI32 = AtomicI32::new(0);
     const PAGE_BYTES: usize = 4096;
 
@@ -89,8 +89,8 @@ mod on_x86 {
         outcome.map_err(|error| format!("mprotect: {error}"))
     }
 
-    /// Causes the shootdown. Only one caller at a time may do so: a second caller would find the right removed already, and would
-    /// interrupt no core.
+    /// Causes the shootdown. Only one caller at a time may do so: a second caller would find the access right removed already,
+    /// and would interrupt no core.
     fn shoot_down(page: *mut u8) -> io::Result<()> {
         fence(Ordering::SeqCst);
         protect(page, libc::PROT_READ | libc::PROT_WRITE)?;

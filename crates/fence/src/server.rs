@@ -76,8 +76,8 @@ struct Gone;
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        // A ticket's holder takes this lock, reads the state, and releases the lock only as it falls asleep. A holder that has
-        // read the old state is therefore asleep by now, and the notification wakes it.
+        // A ticket's holder takes this lock, reads the state, and releases the lock only when it goes to sleep. A holder that
+        // has read the old state is therefore asleep by now, and the notification wakes it.
         let _wanted = lock();
         STATE.store(GONE, Ordering::Relaxed);
         SERVED.notify_all();

@@ -44,8 +44,8 @@ impl std::error::Error for Unavailable {}
 
 /// Registers this process: from now until it ends, the heavy fences of all processes reach its threads.
 ///
-/// The call takes a few system calls. From then on, this process is interrupted whenever it runs while any process on the machine
-/// passes a [`heavy`] fence. A child of `fork` should call this function again.
+/// This function makes a few system calls. From then on, this process is interrupted whenever it runs while any process on the
+/// machine passes a [`heavy`] fence. A child of `fork` should call this function again.
 ///
 /// # Errors
 /// Returns an error if the kernel lacks the command (Linux < 4.16), a sandbox forbids it, or `MILLSTREAM_FENCE=symmetric`
@@ -78,7 +78,7 @@ pub fn light() {
 /// The cold side's fence between processes. It reaches every thread of each registered process. For the caller itself, it is
 /// always a full fence. The caller's process need not be registered.
 ///
-/// Blocks for as long as the kernel takes, some 10 µs.
+/// Blocks for as long as the kernel takes, about 10 µs.
 ///
 /// # Errors
 /// Returns an error if the kernel or a sandbox refuses the fence to this thread, which may happen even if it was allowed before.

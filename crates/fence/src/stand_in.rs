@@ -15,7 +15,7 @@ pub(crate) fn first() -> Option<&'static Backend> {
 /// Passes the back-end's fence. If the kernel refuses it, passes a stand-in's fence.
 ///
 /// # Errors
-/// If all fences are refused, returns the reason for which the back-end's own fence was refused. No fence was passed then.
+/// If all fences are refused, returns the reason why the back-end's own fence was refused. In this case, no fence was passed.
 pub(crate) fn pass(backend: &Backend) -> Result<(), String> {
     (backend.heavy)().or_else(|refused| {
         let mut others = STAND_INS.into_iter().filter(|other| other.name != backend.name);

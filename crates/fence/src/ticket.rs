@@ -51,11 +51,12 @@ impl Ticket {
     ///
     /// Never waits for another thread. If the fence takes microseconds, and no other fence has served the ticket yet, this call
     /// passes the fence. If the fence takes longer, this call is only a load; if the page of `barrierd` serves the ticket, it is
-    /// three loads for each core. If the daemon has ended, a call notices this 20 ms after the drawing, and passes a fence of
-    /// another kind. If the kernel refuses every kind of fence (see [`Refused`](crate::Refused)), the ticket is not done.
+    /// three loads for each core. If the daemon has ended, a call notices this 20 ms after the ticket was drawn, and passes a
+    /// fence of another kind. If the kernel refuses every kind of fence (see [`Refused`](crate::Refused)), the ticket is not
+    /// done.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        // If light fences are full fences, the full fence in the drawing of the ticket was the heavy fence.
+        // If light fences are full fences, the full fence with which the ticket was drawn was the heavy fence.
         if !self.fence.choice().backend.asymmetric || grace::has_ended(self.number) {
             return true;
         }

@@ -70,8 +70,7 @@ impl<L: Fn(), H: Fn()> Biased<L, H> {
     }
 }
 
-/// Stays inside for so long that, if two threads are inside at once, the recording shows it in spite of any difference of their
-/// clocks.
+/// Stays inside for a while. If two threads are inside at once, the recording then shows this even if their clocks differ.
 fn inside(round: u64) {
     (0..10 + round % 20).for_each(|_| std::hint::spin_loop());
 }

@@ -1,4 +1,4 @@
-//! A ticket is done when a fence that began after the drawing has ended, and not before.
+//! Tests that a ticket is done when a fence that began after the ticket was drawn has ended, and not before.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -85,8 +85,8 @@ fn many_threads_wait_for_one_fence() {
     });
 }
 
-/// A fast fence takes less time than the thread that serves quiet tickets takes to wake up. This thread then need not pass a
-/// fence, but must notify the threads that have gone to sleep meanwhile.
+/// A fast fence takes less time than the thread that serves quiet tickets takes to wake up. The serving thread then need not
+/// pass a fence, but must notify the threads that have gone to sleep meanwhile.
 #[test]
 fn a_sleeper_for_a_quiet_fence_is_woken_although_a_fast_one_was_sooner() {
     if !quiet_is_slow() {

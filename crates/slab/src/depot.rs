@@ -33,7 +33,7 @@ use crate::word::{Generation, State, Word};
 /// The index that stands for no object.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Damaged contents of shared memory: no sequence of this library's instructions can have left them there.
+/// Damaged contents of shared memory, which no sequence of this library's instructions can have left there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub(crate) what: &'static str,
@@ -98,7 +98,7 @@ impl<const STEP: u64> Depot<'_, STEP> {
     /// Puts a chain of objects, cached by `slot`, into the depot. Lock-free.
     ///
     /// # Errors
-    /// When the head names a cache that does not exist.
+    /// Returns [`Damage`] if the head names a cache that does not exist.
     pub(crate) fn give(&self, slot: u16, chain: &[Entry]) -> Result<(), Damage> {
         let Some(first) = chain.first() else { return Ok(()) };
         let first = first.index as u32;
@@ -133,8 +133,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
     /// number. Lock-free.
     ///
     /// # Errors
-    /// When the chain leads outside the slab. The kept objects are sound; the others are lost until a process opens the
-    /// slab alone.
+    /// Returns [`Damage`] if the chain leads outside the slab. The kept objects are sound; the others are lost until a
+    /// process opens the slab alone.
     pub(crate) fn take(&self, slot: u16, mut keep: impl FnMut(Entry)) -> Result<usize, Damage> {
         let mut head = Head::unpack(self.head.load(Ordering::Acquire));
         if head.first == NONE {
@@ -177,7 +177,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
     /// only owner.
     ///
     /// # Errors
-    /// When the chain leads outside the slab.
+    /// Returns [`Damage`] if the announcement is invalid, or if the chain leads outside the slab or contains an object that
+    /// is not free.
     pub(crate) fn settle(&self, slot: u16) -> Result<(), Damage> {
         let own = &self.slots[usize::from(slot)];
         let word = own.intent.load(Ordering::Acquire);
@@ -232,8 +233,8 @@ impl<const STEP: u64> Depot<'_, STEP> {
         outcome.map(drop).map_err(Head::unpack)
     }
 
-    /// Visits the objects of a chain; returns their number. The walk ends, perhaps with a [`Damage`], even if other
-    /// caches change the chain meanwhile.
+    /// Visits the objects of a chain; returns their number. The walk always ends, perhaps with a [`Damage`], even if
+    /// other caches change the chain meanwhile.
     pub(crate) fn walk(
         &self,
         first: u32,

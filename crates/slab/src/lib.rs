@@ -35,7 +35,7 @@
 //! | verify the integrity of a slab | [`Inspection`], or `millstream slab check`; [`RawSlab::verify`] |
 //! | clean up after each worker that dies | [`Options::owners`], [`RawSlab::owner`] |
 //!
-//! Where no object outlives its process, an ordinary heap is simpler. Objects of varying sizes take one slab for each
+//! Where no object outlives its process, an ordinary heap is simpler. Objects of varying sizes need one slab for each
 //! size class.
 //!
 //! # How does it work?
@@ -71,8 +71,8 @@
 //!   to is [refused](Error::Untrusted) unless the caller trusts those users, and memfds are sealed. A full file system
 //!   causes the same signal at the first access to an object, unless space was [reserved](Options::reserve).
 //! - In the child of a `fork`, the objects of the parent's caches still belong to the parent. There the parent's caches
-//!   and parcels return [`Error::Forked`], and dropping a copy of an object frees nothing; but the object's bytes can
-//!   be reached, and the child must not write to them. The child may use the slab itself, with caches that it makes.
+//!   and parcels return [`Error::Forked`], and dropping a copy of an object frees nothing. But the child can access the
+//!   object's bytes, and must not write to them. The child may use the slab itself, with caches that it makes.
 //!   (`pthread_atfork` detects a child; `_Fork` and a bare `clone` bypass it.)
 mod depot;
 #[cfg(not(loom))]

@@ -11,8 +11,8 @@ mod real {
     use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-    /// Loom has no atomics of 128 bits. Under a mutex every access is one step that acquires and releases, which is all
-    /// that the free list requires of its head.
+    /// Loom has no atomics of 128 bits. Under a mutex, every access is one step that acquires and releases, and the
+    /// free list requires no more of its head.
     pub(crate) struct AtomicU128(Mutex<u128>);
 
     impl AtomicU128 {

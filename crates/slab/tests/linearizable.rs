@@ -1,6 +1,6 @@
 //! Recorded histories of allocations and frees, by Nathan Taylor's protocol: no allocation returns an object that is
-//! allocated, and only an allocated object is freed. A twin with a deliberate mistake must fail the same check; with
-//! `MILLSTREAM_PICTURES=folder` its rejected history is drawn there.
+//! allocated, and only an allocated object is freed. A twin (a copy with a deliberate mistake) must fail the same
+//! check; with `MILLSTREAM_PICTURES=folder` its rejected history is drawn there.
 #![cfg(not(loom))]
 
 use std::fs;
@@ -77,13 +77,13 @@ fn allocation_and_free_are_linearizable_from_any_thread() {
     }
 }
 
-/// A parcel's objects are freed one at a time, or all at once; in the history, to free all at once counts as one free
-/// per object, each by a process of its own.
+/// A parcel's objects are freed one at a time, or all at once; in the history, freeing all at once counts as one free
+/// per object, each by a separate process.
 #[test]
 fn objects_of_a_parcel_are_freed_once() {
     for threads in EACH_THREADS {
         let caches = 3 * threads as u64;
-        // Fewer objects than the parcels have room for.
+        // There are fewer objects than the parcels have room for.
         let slab = Slab::<u64>::options(caches * PARCEL as u64 / 2).chain(2).caches(caches).private().unwrap();
         let parcels = (0..2 * threads).map(|_| (slab.parcel().unwrap(), Vec::new()));
         let passed: Mutex<Vec<(Parcel<u64>, Vec<u64>)>> = Mutex::new(parcels.collect());

@@ -1,4 +1,4 @@
-//! The promises of the slab while all its users live.
+//! Tests of the slab's guarantees while all its users live.
 #![cfg(not(loom))]
 
 use std::collections::{HashMap, HashSet};
@@ -443,7 +443,7 @@ fn a_parcel_that_goes_to_and_fro_is_filled_with_the_objects_freed_in_it() {
         assert_eq!((parcel.raw().len(), parcel.raw().kept()), (150, 0));
         assert_eq!((slab.raw().usage().allocated(), slab.raw().usage().held), (150, 150));
         for object in slab.raw().live() {
-            // The object is in another life each time.
+            // The object has a new generation each time.
             assert!(seen.insert(object.handle.index(), object.handle.generation()) < Some(object.handle.generation()));
         }
         let slab = slab.clone();

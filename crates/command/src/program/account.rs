@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn the_processor_time_of_a_program_is_in_its_account() {
         let mut command = std::process::Command::new("sh");
-        // Most of the processor time is that of a child.
+        // A child uses most of the processor time.
         command.args(["-c", "sh -c 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done'; true"]);
         let (mut group, _) = Group::spawn(&mut command).unwrap();
         group.keep_account();

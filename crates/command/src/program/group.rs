@@ -4,8 +4,8 @@
 //! the group is signalled only before that. When a `Group` is dropped, it first kills the whole group and then reaps
 //! the program.
 //!
-//! On a fiber, a wait for a program suspends the fiber. Only the drop of a `Group` blocks the thread, while it waits
-//! for a program that was just killed.
+//! On a fiber, a wait for a program suspends the fiber. Only dropping a `Group` blocks the thread, which then waits for
+//! the program that was just killed.
 
 use std::io;
 use std::mem;
@@ -33,7 +33,7 @@ pub const MAX_LOOK: Duration = Duration::from_millis(10);
 /// This process's ends of a program's standard streams.
 pub type Pipes = (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>);
 
-/// A program in a process group of its own. The drop kills the whole group and reaps the program.
+/// A program in a process group of its own. Dropping it kills the whole group and reaps the program.
 pub struct Group {
     leader: Pid,
     /// The pidfd of the leader, opened at the first wait that needs it.
@@ -81,7 +81,7 @@ impl Group {
     #[track_caller]
     pub fn end(&mut self, grace: Duration) {
         self.signal(Signal::TERM);
-        // The next steps are the same whether the leader has ended, is still running or cannot be checked.
+        // The next steps are the same whether the leader has ended, is still running, or cannot be checked.
         let _ = self.ended_within(grace);
         self.signal(Signal::KILL);
         while matches!(self.ended_within(LOOK), Ok(false)) {}

@@ -3,8 +3,8 @@
 //! A run that completes or is interrupted ends its programs itself. A run that is killed (`kill -9`, a machine out of
 //! memory) cannot do that. So a run that starts programs first starts a *supervisor*: a process in a session of its own
 //! that reads from a pipe until the pipe is closed. The run has the other end of the pipe, and the kernel closes that
-//! end when the run ends for any reason. If the run has not written a goodbye to the pipe before, the supervisor ends
-//! every process with the run's mark: it sends SIGTERM and, half a second later, SIGKILL.
+//! end when the run ends, whatever the reason. If the run has not written a goodbye message to the pipe before, the
+//! supervisor ends every process with the run's mark: it sends SIGTERM and, half a second later, SIGKILL.
 //!
 //! The mark is an environment variable with a value that no other run has. Children and grandchildren inherit the mark
 //! and have it from their first instruction on. A list of process ids would have gaps: a program that was just started
@@ -71,7 +71,7 @@ impl Supervisor {
     /// Starts a supervisor for the programs of this process.
     ///
     /// # Errors
-    /// The system refuses a process or a pipe.
+    /// Returns an error if the system refuses a process or a pipe.
     pub fn start() -> io::Result<Self> {
         let process = Command::new("/proc/self/exe")
             .arg0(NAME.to_string_lossy().as_ref())
@@ -100,7 +100,7 @@ impl Supervisor {
     /// exit, because the supervisor may be stopped.
     pub fn dismiss(mut self) {
         if let Some(mut pipe) = self.process.stdin.take() {
-            // The write fails if the supervisor was killed. Then no goodbye is needed.
+            // The write fails if the supervisor was killed. Then no goodbye message is needed.
             let _ = pipe.write_all(b"\n");
         }
         let asked = Instant::now();
@@ -110,7 +110,7 @@ impl Supervisor {
     }
 }
 
-/// A message for the user: what a missing supervisor means.
+/// A message that tells the user what a missing supervisor means.
 pub fn unsupervised(error: &io::Error) -> String {
     format!("if this process is killed, its programs go on: no supervisor: {error}")
 }

@@ -29,7 +29,7 @@ impl Tail {
     /// follow.
     ///
     /// # Errors
-    /// The errors of the stream.
+    /// Returns the stream's error if a read fails.
     pub fn read(&mut self, from: impl AsFd) -> io::Result<bool> {
         let mut room = [MaybeUninit::uninit(); 1 << 16];
         let said = match rustix::io::read(from, &mut room) {

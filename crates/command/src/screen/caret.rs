@@ -75,7 +75,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Prepares a text. `name` is shown above it, and may be a path. Takes O(length) time and memory.
+    /// Prepares a text. `name` is shown above the text, and may be a path. Takes O(length) time and memory.
     pub fn new(name: &'a str, text: &'a str) -> Self {
         let (mut visible, mut growth) = (String::with_capacity(text.len()), Vec::new());
         for (at, c) in text.char_indices() {

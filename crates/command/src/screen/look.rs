@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 pub enum Paint {
     /// A heading or a name.
     Strong,
-    /// Text that a reader may skip.
+    /// Less important text.
     Faint,
     /// Text about a success.
     Good,

@@ -20,7 +20,7 @@ pub fn complain(message: impl fmt::Display) {
 /// Writes a message to standard error, as one line.
 ///
 /// # Errors
-/// The errors of the stream.
+/// Returns the stream's error if a write fails.
 pub fn try_complain(message: impl fmt::Display) -> io::Result<()> {
     to_stderr(&format!("{}\n", shown::line(&message.to_string())))
 }
@@ -33,7 +33,7 @@ pub fn complain_page(page: &str) {
 /// Prints lines to standard output.
 ///
 /// # Errors
-/// The errors of the stream. It is not an error if the reader has closed the stream.
+/// Returns the stream's error if a write fails. It is not an error if the reader has closed the stream.
 pub fn print(page: &str) -> io::Result<()> {
     print_with(|out| out.write_all(page.as_bytes()))
 }

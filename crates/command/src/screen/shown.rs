@@ -1,4 +1,4 @@
-//! Makes text from elsewhere visible: names, arguments, contents of files, messages of other programs.
+//! Makes text from other sources visible: names, arguments, contents of files, messages of other programs.
 //!
 //! Some characters control a terminal and are not shown; others are invisible, or reorder the text around them. All
 //! these characters are called *hidden*, and are shown by their numbers: `\u{9b}`.

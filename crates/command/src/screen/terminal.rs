@@ -35,7 +35,7 @@ impl<W: Write> Terminal<W> {
     /// Replaces the block by `lines` on a terminal of `columns` columns.
     ///
     /// # Errors
-    /// The errors of the stream.
+    /// Returns the stream's error if a write fails.
     pub fn draw(&mut self, lines: &[String], columns: usize) -> io::Result<()> {
         let mut text = self.home(columns);
         for line in lines {
@@ -52,7 +52,7 @@ impl<W: Write> Terminal<W> {
     /// Removes the block, so that other text can be written in its place.
     ///
     /// # Errors
-    /// The errors of the stream.
+    /// Returns the stream's error if a write fails.
     pub fn clear(&mut self, columns: usize) -> io::Result<()> {
         if self.drawn.is_empty() {
             return Ok(());

@@ -71,7 +71,7 @@ pub fn seconds(s: f64) -> String {
     span((s.max(0.0) * 1e9) as u64)
 }
 
-/// A span as on a clock: `0:07`, `12:03`, `1:02:03`.
+/// A span in the format of a clock: `0:07`, `12:03`, `1:02:03`.
 pub fn clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -105,7 +105,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// A text that is cut to `n` columns keeps at most `n` times this many characters. Without this limit, a text of many
-/// characters without a width would stay long.
+/// zero-width characters would stay long.
 const MAX_CHARACTERS: usize = 8;
 
 /// The text, cut to at most `columns` columns. If the text was cut, the last column is an ellipsis.

@@ -17,17 +17,17 @@ pub(crate) const BACKEND: Backend = Backend {
     heavy,
 };
 
-/// The age from which a ticket checks whether the daemon still exists.
+/// At this age, a ticket begins to check whether the daemon still exists.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// The age from which a ticket passes another fence, even if the daemon exists.
+/// At this age, a ticket passes another fence, even if the daemon exists.
 const LIMIT: Duration = Duration::from_millis(250);
 
 struct Page {
     client: Client,
     /// The back-end that replaces the daemon when it has ended.
     stand_in: &'static Backend,
-    /// Whether this process has noticed that the daemon has ended. The process does not search for another daemon: from then on
-    /// it behaves as if there were none.
+    /// Whether this process has noticed that the daemon has ended. From then on, the process behaves as if there were no
+    /// daemon, and does not search for another one.
     gone: AtomicBool,
 }
 

@@ -169,8 +169,8 @@ impl Client {
 
     /// Limits the client to these processors. No other processor matters to it from then on.
     ///
-    /// The caller guarantees that the threads for which it fences run on no other processor, from before a moment is drawn until
-    /// it has passed.
+    /// The caller guarantees that the threads with which its fences pair run on these processors only, from before it draws a
+    /// moment until that moment has passed.
     ///
     /// # Panics
     /// Panics if `cpus` is empty, or contains a processor that this machine cannot have.
@@ -217,11 +217,11 @@ impl Client {
         passed
     }
 
-    /// Like [`has_passed`](Client::has_passed), but by the clock. `since` is a time of `CLOCK_MONOTONIC` in nanoseconds, which
-    /// the caller read after a full fence.
+    /// Like [`has_passed`](Client::has_passed), but for a time of the clock instead of virtual time. `since_ns` is a time of
+    /// `CLOCK_MONOTONIC` in nanoseconds, which the caller read after a full fence.
     ///
-    /// The result is correct only if the clocks of the processors agree, which is not certain. The result for a virtual time is
-    /// certain.
+    /// The result is correct only if the clocks of the processors agree, which is not guaranteed. The result for a virtual time
+    /// is always correct.
     #[must_use]
     pub fn has_passed_clock(&self, since_ns: u64) -> bool {
         let passed = self.every(|cpu| self.view.time(cpu) > since_ns);
@@ -408,7 +408,7 @@ fn connect(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Returns the user as which the other side began to listen.
+/// Returns the id of the user that began to listen on the other side.
 fn peer(socket: &OwnedFd) -> io::Result<u32> {
     // SAFETY: credentials of zeros are valid.
     let mut credentials: libc::ucred = unsafe { mem::zeroed() };

@@ -22,8 +22,8 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"barrierd");
 /// The version of this layout; a client that finds another one must stop.
 pub const VERSION: u32 = 2;
 /// The interval, in nanoseconds, at which virtual time advances. When it is over, the next processor that passes advances virtual
-/// time. The interval is shorter than the time in which a thread can read the counter and wake another thread. It is long enough
-/// for any number of processors to share the counter's cache line.
+/// time. The interval is shorter than the time that a thread needs to read the counter and wake another thread. It is long
+/// enough for any number of processors to share the counter's cache line.
 pub const ADVANCE_NS: u64 = 5_000;
 /// The largest number of possible processors.
 pub const MAX_CPUS: usize = 8192;

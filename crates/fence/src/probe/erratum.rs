@@ -2,7 +2,7 @@
 
 /// Returns whether the processor has the erratum. If so, a lock needs a load fence after the locked instruction that acquires it.
 ///
-/// Executes `cpuid`, which takes some hundred cycles, and thousands in a virtual machine. Callers should cache the result.
+/// Executes `cpuid`, which takes a hundred cycles or more, and thousands in a virtual machine. Callers should cache the result.
 ///
 /// ```
 /// if millstream_fence::probe::has_erratum_147() {

@@ -39,8 +39,8 @@ fn commands() -> Finding {
     }
 }
 
-/// Says whether a system call exists, by its result for invalid arguments. A call that is refused because of its arguments
-/// exists; a call that is unknown, or forbidden by a sandbox, does not.
+/// Says whether a system call exists, judging by its result for invalid arguments. A call that is refused because of its
+/// arguments exists; a call that is unknown, or forbidden by a sandbox, does not.
 fn has(outcome: io::Result<()>) -> String {
     match outcome {
         Ok(()) => "offered".to_owned(),
@@ -63,12 +63,12 @@ fn rseq() -> io::Result<()> {
 }
 
 fn futex_waitv() -> io::Result<()> {
-    // SAFETY: the kernel refuses the call, since it names no futex.
+    // SAFETY: the kernel refuses the call, because it names no futex.
     outcome(unsafe { libc::syscall(libc::SYS_futex_waitv, ptr::null::<u8>(), 0, 0, ptr::null::<u8>(), 0) })
 }
 
 fn io_uring() -> io::Result<()> {
-    // SAFETY: the kernel refuses the call, since the pointer is null.
+    // SAFETY: the kernel refuses the call, because the pointer is null.
     outcome(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null_mut::<u8>()) })
 }
 

@@ -1,7 +1,7 @@
 //! The capabilities of this machine and its kernel. Each call probes them again.
 //!
-//! The findings explain to a person why something is slow or refused. The fences do not use them. Probing has no effect, except
-//! that it chooses the fences' back-ends.
+//! The findings explain to the user why something is slow or refused. The fences do not use the findings. Probing has no
+//! effect, except that it chooses the fences' back-ends.
 //!
 //! ```
 //! for finding in millstream_fence::probe::findings() {
@@ -47,7 +47,7 @@ impl Finding {
 
 /// Returns all findings, in the order in which to show them.
 ///
-/// Takes some 20 ms: system calls, a few small files, one child process, and a grace period of the kernel.
+/// Takes about 20 ms for system calls, a few small files, one child process, and a grace period of the kernel.
 #[must_use]
 pub fn findings() -> Vec<Finding> {
     let mut findings = vec![

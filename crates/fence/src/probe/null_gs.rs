@@ -1,10 +1,10 @@
-//! Probes whether Paul Khuong's trick for restartable sections works here: a thread notices by the base of GS that it was
+//! Probes whether Paul Khuong's trick for restartable sections works here: a thread can tell from the base of GS that it was
 //! switched out.
 //!
 //! A thread sets a small base in GS and then writes the null selector, which resets the base to 0. If the kernel restores the
-//! small base when the thread runs again, accesses relative to GS have another address from then on. The thread thus notices that
-//! it was interrupted. The trick fails with kernels that use the FSGSBASE instructions, because they save the base as it is. It
-//! also fails on processors that do not reset the base.
+//! small base when the thread runs again, accesses relative to GS have another address from then on. The thread then notices
+//! that it was interrupted. The trick fails with kernels that use the FSGSBASE instructions, because they save the base as it
+//! is. It also fails on processors that do not reset the base.
 
 use super::Finding;
 

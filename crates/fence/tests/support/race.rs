@@ -18,7 +18,7 @@ const MIN_ROUNDS: u32 = 1000;
 pub(crate) fn both_missed(rounds: u32, hot: fn(), cold: fn()) -> usize {
     let [a, b, last] = [0, 0, rounds].map(|word| Word(AtomicU32::new(word)));
     let (begun, enough) = (Instant::now(), ENOUGH * rounds.div_ceil(10_000));
-    // Each thread begins a round only when it has seen the other in the round before, so they are never far apart.
+    // Each thread begins a round only after the other thread has begun the previous round, so they are never far apart.
     let side = |own: &Word, other: &Word, fence: fn(), ends: &dyn Fn() -> bool| -> Vec<bool> {
         let mut all_missed = Vec::new();
         for round in 1.. {

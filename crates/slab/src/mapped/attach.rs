@@ -25,7 +25,7 @@ use crate::mapped::wait::{PATIENCE, Wait};
 /// The owner of an object whose holder has set no number.
 pub(crate) const NO_OWNER: u64 = 0;
 
-/// Knowledge about other processes.
+/// Whether other processes may be using the slab.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
     /// There may be other processes; the kernel tells whether they live.

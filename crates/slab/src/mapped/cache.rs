@@ -1,4 +1,4 @@
-//! A thread's cache: where allocation and free happen without an atomic read-modify-write.
+//! A thread's cache, which allocates and frees objects without atomic read-modify-writes.
 //!
 //! A cache has a magazine of free objects in the memory of its process. Each object's word says that this cache has the
 //! object, and only this cache changes such a word. So an allocation pops the magazine and stores one word. For a

@@ -88,8 +88,8 @@ impl Report {
     }
 }
 
-/// Whether the free list is as a rebuild would make it. No process uses the slab, and all dead caches have been
-/// recovered.
+/// Whether the free list is as a rebuild would make it. The caller has checked that no process uses the slab, and has
+/// recovered all dead caches.
 pub(crate) fn is_whole(mapping: &Mapping) -> bool {
     let head = Head::unpack(mapping.head().load(Ordering::Acquire));
     let is_quiet =

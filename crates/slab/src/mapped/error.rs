@@ -59,7 +59,7 @@ pub enum Error {
         /// Its permissions.
         mode: u32,
     },
-    /// The file does not begin as a slab does.
+    /// The file does not begin with the bytes of a slab.
     #[error("this is not a slab: it begins with {found:#018x}, not {expected:#018x}")]
     NotASlab {
         /// The first eight bytes of every slab.
@@ -81,7 +81,7 @@ pub enum Error {
         /// The highest minor version that is known.
         known_minor: u32,
     },
-    /// The header's checksum does not fit its words: something other than this library changed the header.
+    /// The header's checksum does not match its words: something other than this library changed the header.
     #[error("the slab's header is damaged: its checksum is {found:#018x}, and its words have {expected:#018x}")]
     Checksum {
         /// The checksum of the words that are there.
@@ -194,7 +194,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Work {
-    /// Rebuilds the free list: after a reboot, after users of another namespace, or because the list is damaged. No
+    /// Rebuilds the free list after a reboot, after use from another namespace, or because the list is damaged. No
     /// process has a cache meanwhile.
     Rebuilding,
     /// Recovers the caches of dead processes, which it has taken over.

@@ -23,7 +23,7 @@ pub(crate) const MAX_OBJECTS: u64 = u32::MAX as u64;
 pub(crate) const MAX_OBJECT_BYTES: u64 = 1 << 30;
 /// The maximum number of objects in a chain, and half the capacity of a magazine.
 pub(crate) const MAX_CHAIN: u64 = 64;
-/// The size of the largest file: as much as a process can map beside everything else.
+/// The size of the largest file: as much as a process can map in addition to everything else.
 const MAX_FILE_BYTES: u64 = 1 << 46;
 const SLOT_BYTES: u64 = size_of::<crate::slot::Slot>() as u64;
 

@@ -37,7 +37,7 @@ pub struct Handle {
     high: u64,
 }
 
-/// The lower bits of the identity, which lie beside the generation.
+/// The lower bits of the identity, which share a word with the generation.
 const IDENTITY_LOW: u64 = 0xffff;
 const INDEX: u64 = 0xffff_ffff;
 

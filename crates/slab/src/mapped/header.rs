@@ -118,7 +118,7 @@ impl Header {
     }
 }
 
-/// FNV-1a of 64 bits, by Fowler, Noll and Vo, over the words' bytes.
+/// The 64-bit FNV-1a hash, by Fowler, Noll and Vo, of the words' bytes.
 pub(crate) fn checksum(words: &[u64]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

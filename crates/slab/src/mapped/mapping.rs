@@ -31,7 +31,7 @@ impl Mapping {
         let Geometry { huge_pages, .. } = header.geometry;
         let memory = Memory::map(source, header.geometry.file_bytes(), huge_pages)?;
         if huge_pages {
-            // Advice only: where the kernel has no huge pages of this kind, small ones do the same work.
+            // This is only advice: if the kernel has no huge pages of this kind, the slab works with small pages.
             memory.advise_huge_pages(header.geometry.objects());
         }
         Self::new(memory, header, reserve)
@@ -93,7 +93,7 @@ impl Mapping {
         Head::unpack(self.head().load(Ordering::Acquire)).first
     }
 
-    /// Whether a process is rebuilding the free list, or died while it did.
+    /// Whether a process is rebuilding the free list, or died while rebuilding it.
     pub(crate) fn is_half_rebuilt(&self) -> bool {
         rebuild_lock::is_half_rebuilt(self.rebuild_lock().load(Ordering::Acquire))
     }
@@ -175,7 +175,7 @@ impl Mapping {
         &self.words()[..used as usize]
     }
 
-    /// The words of all objects ever used, even of those that the header does not count: after a power failure, the
+    /// The words of all objects ever used, including those that the header does not count: after a power failure, the
     /// header may be older than the words.
     pub(crate) fn written_words(&self) -> &[AtomicU64] {
         let (words, used) = (self.words(), self.used_words().len());
@@ -190,7 +190,7 @@ impl Mapping {
         &words[..last.map_or(used, |index| index + 1)]
     }
 
-    /// Lets more objects be used; `false` at the maximum.
+    /// Raises the number of objects that may be used; returns `false` at the maximum.
     pub(crate) fn grow(&self) -> Result<bool, Error> {
         let capacity = self.capacity();
         let larger = capacity.saturating_mul(2).clamp(1, self.header.geometry.max_objects);

@@ -130,7 +130,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: this unmaps this value's own mapping, and no borrow of it outlives it. A failure has no remedy.
+        // SAFETY: this unmaps this value's own mapping, and no borrow of it outlives it. There is no remedy for a
+        // failure.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

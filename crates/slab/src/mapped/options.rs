@@ -49,7 +49,7 @@ pub struct Options<S = RawSlab> {
     face: PhantomData<S>,
 }
 
-/// The permissions to read, write and execute; set-user-ID and the like are not among them.
+/// The permissions to read, write and execute, without set-user-ID and similar bits.
 const MAX_MODE: u32 = 0o777;
 /// The number of caches by default.
 const DEFAULT_CACHES: u64 = 64;
@@ -156,8 +156,8 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
         self
     }
 
-    /// Makes the slab in a new file, `/dev/shm/…` for memory that outlives its processes but not a reboot. The file
-    /// appears whole or not at all.
+    /// Makes the slab in a new file. For memory that outlives its processes but not a reboot, choose a path in
+    /// `/dev/shm`. The file appears whole or not at all.
     ///
     /// # Errors
     /// [`Error::Exists`]; [`Error::OutOfRange`]; [`Error::System`].
@@ -179,11 +179,11 @@ impl<S: TryFrom<RawSlab, Error: Into<Error>>> Options<S> {
                 linked.map_err(|error| not_made(path, error.into()))?;
                 slab
             }
-            // File systems without `O_TMPFILE`.
+            // This file system has no `O_TMPFILE`.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => self.create_by_draft(folder, path)?,
             Err(error) => return Err(not_made(path, error.into())),
         };
-        // The name, too, should survive a power failure. Where a folder cannot be written out, or not by this user, the
+        // The name, too, should survive a power failure. If the folder cannot be written out, or not by this user, the
         // kernel writes it at some later time.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
         Ok(slab)

@@ -1,9 +1,9 @@
 //! Private objects on their way from one thread to another of the same process.
 //!
-//! A parcel has a slot, as a cache has, and holds the objects in it. So one store of an object's word transfers it, as
-//! everywhere: from a cache to the parcel when it is put in, and from the parcel to a cache when it is freed or taken
-//! out. No other holder changes such a word, so neither side needs a compare-and-swap, and a survivor finds the parcel
-//! of a killed process by its slot.
+//! A parcel has a slot, as a cache has, and holds the objects in it. So, as in the rest of the slab, one store to an
+//! object's word transfers the object: from a cache to the parcel when it is put in, and from the parcel to a cache
+//! when it is freed or taken out. No other holder changes such a word, so neither side needs a compare-and-swap, and a
+//! survivor finds the parcel of a killed process by its slot.
 //!
 //! Like a cache, a parcel may also keep free objects: those that were in it when it was cleared. So a parcel that goes
 //! back and forth is filled with the objects that were freed in it, and no other objects move between the threads.
@@ -23,9 +23,9 @@ use crate::word::Word;
 /// Private objects on their way to another thread of this process, which frees them or continues to use them;
 /// [`Parcel`](crate::Parcel) is the typed form.
 ///
-/// An object in it costs four bytes, a store to put it in and a store to take it out. That is the cheapest way to have
-/// another thread free objects, and cheaper still if the parcel goes back and forth, [filled](RawParcel::fill) on one
-/// side and [cleared](RawParcel::clear) on the other. To send objects to other processes,
+/// Each object in a parcel costs four bytes, a store to put it in and a store to take it out. That is the cheapest way
+/// to have another thread free objects, and cheaper still if the parcel goes back and forth, [filled](RawParcel::fill)
+/// on one side and [cleared](RawParcel::clear) on the other. To send objects to other processes,
 /// [publish](RawPrivate::publish) them. Use parcels again and again: each takes one of the slab's
 /// [caches](crate::Options::caches) while it lives. Dropping a parcel frees the objects in it; if its process dies,
 /// they become orphans.
@@ -121,7 +121,7 @@ impl RawParcel {
     }
 
     /// Allocates an object straight into the parcel, and returns its bytes for writing. The object is one that the
-    /// parcel [keeps](RawParcel::clear), or else comes from the cache. Usually a load and a store.
+    /// parcel [keeps](RawParcel::clear), or else comes from the cache. This usually costs a load and a store.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; otherwise as [`RawCache::alloc`].
@@ -159,7 +159,7 @@ impl RawParcel {
         Ok(())
     }
 
-    /// Takes out the object that was put in last; `None` from an empty parcel. Wait-free, a load and a store.
+    /// Takes out the object that was put in last; `None` from an empty parcel. Wait-free; costs a load and a store.
     ///
     /// # Errors
     /// [`Error::Foreign`] for a cache of another slab; the object stays.
@@ -175,7 +175,7 @@ impl RawParcel {
         Ok(Some(RawPrivate::new(cache, index)))
     }
 
-    /// Frees all objects in the parcel, into this cache. A load and a store for each object; otherwise as
+    /// Frees all objects in the parcel, into this cache. Costs a load and a store for each object; otherwise like
     /// [`RawCache::free`].
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl RawParcel {
     }
 
     /// Frees all objects in the parcel, and keeps the free objects for the next fill, as a cleared vector keeps its
-    /// memory. Wait-free, a load and a store for each object.
+    /// memory. Wait-free; costs a load and a store for each object.
     ///
     /// This is for parcels that go back and forth between two threads: the objects that one thread allocates and the
     /// other frees travel only inside the parcel. A parcel keeps at most as many objects as were ever in it at one time;
@@ -271,7 +271,7 @@ impl RawParcel {
                 word.store(next.cached(self.slot), Ordering::Release);
                 ended += 1;
             } else {
-                // The object's generations are used up, so no cache gets it any more.
+                // The object's generations are used up, so no cache gets it again.
                 word.store(generation.retired(), Ordering::Release);
                 self.len -= 1;
                 self.indices.swap(ended, self.len);

@@ -26,7 +26,8 @@ use crate::word::Word;
 /// A slab of objects of a given number of raw bytes, shared by threads and processes; [`Slab`](crate::Slab) is the
 /// typed form.
 ///
-/// Cheap to clone: clones are the same slab. To allocate and free, each thread makes a [cache](RawSlab::cache).
+/// Cloning is cheap, and all clones are the same slab. To allocate and free, each thread makes a
+/// [cache](RawSlab::cache).
 ///
 /// ```
 /// use millstream_slab::RawSlab;
@@ -66,9 +67,9 @@ impl RawSlab {
     /// Opens the slab in a file, whatever state its last users left it in.
     ///
     /// Recovers the objects of dead processes, while others continue. If no process uses the slab, checks the free
-    /// list. A list that is damaged, or that is from before a restart of the machine or from users of another
-    /// namespace, is rebuilt from the objects' words. Recovery and check each take time in proportion to the objects
-    /// ever used, some ten milliseconds for a million.
+    /// list. A list that is damaged, or older than the last reboot, or left by processes of another namespace, is
+    /// rebuilt from the objects' words. Recovery and check each take time in proportion to the objects ever used, about
+    /// ten milliseconds for a million.
     ///
     /// Waits while another process rebuilds the free list: for ten seconds at most, or 0.1 s while that process is
     /// stopped. Waits equally long for processes that recover, and opens even if they have not finished: the objects
@@ -96,8 +97,9 @@ impl RawSlab {
         Ok(Self::attach(file, Others::Watched)?.0)
     }
 
-    /// Opens the slab in a file; the caller vouches that no other process uses it. This is for a file whose last users
-    /// ran in a PID namespace that is gone, so its processes can't be watched. Recovers the objects in their caches.
+    /// Opens the slab in a file; the caller guarantees that no other process uses it. This is for a file whose last
+    /// users ran in a PID namespace that is gone, so its processes can't be watched. Recovers the objects in their
+    /// caches.
     ///
     /// # Errors
     /// As [`open`](RawSlab::open).
@@ -134,7 +136,7 @@ impl RawSlab {
 
     /// Makes a cache for a thread of this process.
     ///
-    /// Takes some 10 µs. Waits while another process rebuilds the free list, and, if no slot is free, while other
+    /// Takes about 10 µs. Waits while another process rebuilds the free list, and, if no slot is free, while other
     /// processes recover slots. The wait lasts no longer than that of [`open`](RawSlab::open).
     ///
     /// # Errors
@@ -231,7 +233,7 @@ impl RawSlab {
         let index = handle.index();
         let found = Word(self.mapping.look_up(handle)?.load(Ordering::Acquire));
         let owner = live::owner(&self.mapping, index, found);
-        // The number is the object's if the object has not changed meanwhile.
+        // The number belongs to the object only if the object has not changed meanwhile.
         fence(Ordering::Acquire);
         self.check(handle).map(|()| owner)
     }
@@ -262,8 +264,8 @@ impl RawSlab {
     /// Opening does the same, and so does an allocation that finds no object.
     ///
     /// Lock-free as long as no other process recovers or rebuilds the free list. If a process does, this call waits for
-    /// it as [`open`](RawSlab::open) does. So afterwards all objects of processes that were dead before the call are
-    /// recovered.
+    /// that process as [`open`](RawSlab::open) does. So afterwards all objects of processes that were dead before the
+    /// call are recovered.
     ///
     /// # Errors
     /// [`Error::Busy`] when another process takes too long over its recovery, after everything else is recovered;

@@ -36,13 +36,13 @@ pub(crate) fn rebuild(mapping: &Mapping, others: Others, begins: impl FnOnce()) 
     }
     mapping.head().store(Head { first: NONE, by: 0, tag: 0 }.pack(), Ordering::Release);
 
-    // No process has a cache, so the chains can be given in the name of any slot.
+    // No process has a cache, so the chains can be put into the depot in the name of any slot.
     let mut chains = Chains::new(mapping, 0);
     for (index, word) in (0..).zip(words) {
         let found = Word(word.load(Ordering::Relaxed));
         let generation = found.generation();
         match found.state() {
-            // Fresh objects come after all used ones, so a virgin word among used ones means that a power failure lost
+            // Fresh objects come after all used ones, so an unused word among used ones means that a power failure lost
             // the used word.
             Some(State::Virgin) => chains.push(Entry { generation: Generation::FIRST, index })?,
             Some(State::Free) => chains.push(Entry { generation, index })?,

@@ -1,14 +1,15 @@
 //! The rebuild lock: gives a process the slab to itself while it rebuilds the free list.
 //!
-//! A rebuild is rare: after a reboot, after users of another namespace, and where the list is damaged. All other work
-//! (caches, allocation, recovery, opening beside others) never takes the lock and only checks that it is free.
+//! A rebuild is rare: it happens only after a reboot, after use from another namespace, or if the list is damaged. All
+//! other work (caches, allocation, recovery, opening while others use the slab) never takes the lock and only checks
+//! that it is free.
 //!
 //! The lock's word says which process holds it, *and where*: a PID and a start time identify a process within one boot,
 //! one PID namespace and one time namespace. The next process takes over the lock of a dead holder. It cannot watch a
 //! holder of another namespace, so it waits for such a holder even if the holder is dead.
 //!
-//! A mark says that the list is half rebuilt. If the process that set it dies, the next holder rebuilds the list. From
-//! the one process to the next the lock is never free, so no process has a cache until the list is rebuilt.
+//! A mark says that the list is half rebuilt. If the process that set it dies, the next holder rebuilds the list. The
+//! lock is never free between the two holders, so no process has a cache until the list is rebuilt.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;

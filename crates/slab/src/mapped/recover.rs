@@ -59,7 +59,7 @@ impl Mapping {
     /// the last boot.
     pub(crate) fn recover_beside(&self, thoroughly: bool, passage: Passage) -> Result<Option<Recovered>, Error> {
         let namespace = process::namespace()?;
-        // While no process has a cache, a process of another namespace may open the slab. That may have happened since
+        // While no process has a cache, a process of another namespace may open the slab. This may have happened since
         // this process opened the slab.
         self.check_namespace(namespace)?;
         if !self.may_recover(namespace, passage) {

@@ -12,7 +12,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const STOPPED_PATIENCE: Duration = Duration::from_millis(100);
 const NAP: Duration = Duration::from_micros(200);
 
-/// A wait that ends with an error after too long a time.
+/// A wait that returns an error when it has taken too long.
 pub(crate) struct Wait {
     patience: Duration,
     began: Instant,
@@ -25,10 +25,10 @@ impl Wait {
         Wait { patience, began: Instant::now(), stopped: None }
     }
 
-    /// Sleeps a moment while the other process works.
+    /// Sleeps briefly while the other process works.
     ///
     /// # Errors
-    /// [`Error::Busy`] when the process has taken too long, or has been stopped for too long.
+    /// Returns [`Error::Busy`] if the process has taken too long, or has been stopped for too long.
     pub(crate) fn nap(&mut self, other: Identity, work: Work) -> Result<(), Error> {
         let is_stopped = other.is_stopped();
         self.stopped = if is_stopped { self.stopped.or_else(|| Some(Instant::now())) } else { None };
@@ -41,7 +41,7 @@ impl Wait {
         Ok(())
     }
 
-    /// Sleeps a moment for a process that cannot be watched; returns `false` once that has taken too long.
+    /// Sleeps briefly to wait for a process that cannot be watched; returns `false` once the wait has taken too long.
     pub(crate) fn nap_blindly(&self) -> bool {
         if !self.is_over() {
             sleep(NAP);

@@ -63,7 +63,8 @@ fn every_instruction(scene: &Scene, survivor: Survivor) -> usize {
 /// recovery leaves behind; returns the number of kills.
 fn killed_recoveries(scene: &Scene, recovery: &Recovery, name: &str) -> usize {
     let trace = trace(scene);
-    // Points of the first death spread over the scene, and all states of the recovery from each.
+    // The points of the first death are spread over the scene. For each of them, children are killed in all states of
+    // the recovery.
     let deaths = spread(&points(&trace), DEATHS * stress() as usize);
     let (mut instructions, mut killed) = (0, 0);
     for Moment { point: death, .. } in deaths {

@@ -1,4 +1,4 @@
-//! Processes that are killed: at every instruction of every operation, and at random.
+//! Tests that kill processes, at every instruction of every operation and at random.
 //!
 //! A *stage* is a slab with a survivor that uses it. A child is forked, plays a *scene* on it, and is killed in the
 //! middle. Then the survivor continues its work, recovers, and checks that every object is in one place or has one

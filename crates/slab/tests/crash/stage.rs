@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use millstream_slab::{Cache, Error, Handle, Holder, Inspection, Slab};
 
-/// Any number, and the same number in a second encoding, which tells contents written completely from others.
+/// Any number, and the same number in a second encoding, which shows whether the contents were written completely.
 pub(crate) type Contents = [u64; 2];
 
 pub(crate) const OBJECTS: u64 = 24;

@@ -1,4 +1,4 @@
-//! Stops a child at instructions of a recovery, uses the slab beside it, and lets the child continue.
+//! Stops a child at instructions of a recovery, uses the slab meanwhile, and lets the child continue.
 
 use millstream_slab::{Error, Slab, Work};
 use millstream_verify_random::stress;

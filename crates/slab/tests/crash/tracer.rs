@@ -106,7 +106,7 @@ impl Child {
             self.request(libc::PTRACE_POKETEXT, address, planted as u64);
             self.request(libc::PTRACE_CONT, 0, 0);
             if self.wait() == libc::SIGSTOP {
-                // By chance the child took another path than the traced child, and has come to the end.
+                // By chance, the child took a different path from the traced child, and has reached the end.
                 return true;
             }
             let mut registers = self.registers();

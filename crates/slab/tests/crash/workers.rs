@@ -45,7 +45,7 @@ fn work(jobs: &[Job], mut todo: impl Read, mut telling: &PipeWriter) {
     }
 }
 
-/// Forks a process that runs `work`, and that ends with its parent at the latest.
+/// Forks a process that runs `work` and that ends no later than its parent.
 pub(crate) fn fork(work: impl FnOnce()) -> libc::pid_t {
     // SAFETY: this test has one thread, so the child inherits no lock held by another one.
     let pid = unsafe { libc::fork() };
