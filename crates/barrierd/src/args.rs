@@ -8,8 +8,8 @@ use clap::Parser;
 ///
 /// Programs on this machine that use asymmetric fences (`Fence::CHEAP`) then know within milliseconds that all
 /// processors have passed, without a system call and without interrupting any processor. The daemon needs root to load
-/// its program into the kernel (BPF); without root it uses slower fallbacks and says so. It stays in the foreground
-/// until it is ended.
+/// its program into the kernel (BPF); without root it uses slower fallbacks and says so. It stays in the foreground until it is
+/// stopped.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "millstream-barrierd", version, max_term_width = 100)]
 pub struct Args {

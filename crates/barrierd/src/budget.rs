@@ -87,7 +87,7 @@ impl Budget {
         }
     }
 
-    /// Records work for which this account has to pay.
+    /// Records work for which this account must pay.
     pub(crate) fn note(&mut self, payer: Payer, work: u32) {
         if let Some(account) = self.accounts.get_mut(&payer) {
             account.work += work;

@@ -1,9 +1,8 @@
 //! The signals that ask a command to end, and a signal (SIGXFSZ) that must not end it.
 //!
-//! Before a command ends, it must stop programs and remove files. So SIGINT and SIGQUIT, which come from the keys of
-//! the terminal, and SIGHUP, which comes when the terminal closes, are treated like SIGTERM. A signal that was ignored
-//! when the command was started stays ignored: SIGHUP under `nohup`, and SIGINT and SIGQUIT in the background of a
-//! script.
+//! Before a command ends, it must stop programs and remove files. So SIGINT and SIGQUIT, which come from the terminal's
+//! keyboard, and SIGHUP, which comes when the terminal closes, are treated like SIGTERM. A signal that was ignored when the
+//! command was started stays ignored: SIGHUP under `nohup`, and SIGINT and SIGQUIT in the background of a script.
 //!
 //! After a second signal, a command ends even if it is blocked in a write to a pipe without a reader, or by a file
 //! system that does not respond (`end_soon`).

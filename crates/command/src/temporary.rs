@@ -16,6 +16,6 @@ pub const PREFIX: &str = ".millstream-";
 /// A name for a temporary file of this process. Each call returns a new name, which is short enough for any folder.
 pub fn name() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: the number only has to differ; it publishes nothing.
+    // Relaxed: the number only needs to differ; it publishes nothing.
     format!("{PREFIX}{}-{}-{}.tmp", std::process::id(), token(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }

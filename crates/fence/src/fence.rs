@@ -10,8 +10,8 @@ use crate::ticket::Ticket;
 ///
 /// | | time | cost for other threads |
 /// | --- | --- | --- |
-/// | [`FAST`](Fence::FAST) | some 10 µs (0.5 µs while the process has one thread) | an interrupt to each core that runs the process |
-/// | [`CHEAP`](Fence::CHEAP) | 0.05 to 4 ms if [`barrierd`](crate::barrierd) runs when the process first needs it, otherwise the time of a fast fence | none with `barrierd`: its page shows when every core was interrupted or idle of its own accord |
+/// | [`FAST`](Fence::FAST) | about 10 µs (0.5 µs while the process has one thread) | an interrupt to each core that runs the process |
+/// | [`CHEAP`](Fence::CHEAP) | 0.05 to 4 ms if [`barrierd`](crate::barrierd) runs when the process first needs it, otherwise as long as a fast fence | none with `barrierd`: its page shows when every core was interrupted or idle of its own accord |
 /// | [`QUIET`](Fence::QUIET) | 5 to 20 ms, longer on a busy machine | none: the fence waits until every core was interrupted or has switched threads of its own accord |
 ///
 /// If the kernel or a sandbox refuses a kind of fence, the nearest kind that works replaces it; [`describe`](Fence::describe)

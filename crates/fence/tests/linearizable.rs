@@ -23,7 +23,7 @@ use millstream_recorder::{Preemption, Recorder};
 use millstream_verify_random::stress;
 
 /// The owner stores that it is inside, and then checks whether the lock is closed. Another thread closes the lock, and then
-/// checks whether the owner is inside. If their fences are a pair, at least one of the two sees the other's store.
+/// checks whether the owner is inside. If their fences pair, at least one of the two sees the other's store.
 struct Biased<L, H> {
     busy: AtomicBool,
     closed: AtomicBool,

@@ -42,7 +42,7 @@
 //!
 //! Each object has a word that contains its generation and its state: free in the depot, free in the cache of one slot,
 //! private to that cache, published, or orphaned. **That word alone decides.** An object changes hands by one store or
-//! one compare-and-swap of its word, so a kill comes before that instruction or after it, and no other data has to
+//! one compare-and-swap of its word, so a kill comes before that instruction or after it, and no other data needs to
 //! agree with it.
 //!
 //! - A *cache* has a magazine of free objects in its own process's memory. Only the cache changes the words of the

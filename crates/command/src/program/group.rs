@@ -160,7 +160,7 @@ impl Group {
     }
 
     fn signal(&self, signal: Signal) {
-        // The only possible error is that the group has no process any more.
+        // The only possible error is that the group no longer has a process.
         let _ = kill_process_group(self.leader, signal);
     }
 

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`out`] | the functions that write to standard output and error |
-//! | [`shown`] | hidden characters in text from elsewhere, made visible |
+//! | [`shown`] | hidden characters in text from other sources, made visible |
 //! | [`text`] | the formats of numbers, bytes and times; text in columns |
 //! | [`look`] | the size, colours and characters of a terminal |
 //! | [`line`](mod@line) | a line that is never wider than its screen |

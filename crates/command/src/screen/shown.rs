@@ -6,7 +6,7 @@
 //! | text | shown by |
 //! | --- | --- |
 //! | a name or another piece of a line | [`printable`] |
-//! | a path | [`path`]: in the form in which a shell reads it |
+//! | a path | [`path`]: quoted for a shell if necessary |
 //! | a whole message with pieces of unknown origin | [`line`](fn@line) |
 //! | several lines | [`lines`] |
 //! | lines that may have colours | [`page`] |

@@ -56,7 +56,7 @@ fn heavy() -> Result<(), String> {
     Ok(())
 }
 
-/// A moment in virtual time, and the time when it was drawn.
+/// A moment in virtual time, and the clock time at which it was drawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
     since: VirtualTime,

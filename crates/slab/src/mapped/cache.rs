@@ -2,8 +2,8 @@
 //!
 //! A cache has a magazine of free objects in the memory of its process. Each object's word says that this cache has the
 //! object, and only this cache changes such a word. So an allocation pops the magazine and stores one word. For a
-//! survivor, too, that store is the moment of the allocation: no other data in shared memory has to agree with it. The
-//! same is true of the free of a private object.
+//! survivor, too, that store is the moment of the allocation: no other data in shared memory needs to agree with it.
+//! The same is true of the free of a private object.
 //!
 //! A full magazine gives a chain to the depot, and an empty magazine takes a chain from it.
 

@@ -107,7 +107,7 @@ fn problems(mapping: &Mapping) -> Vec<String> {
     let mut problems = Vec::new();
     let moving = moving(mapping);
     let in_depot = walk(mapping, &moving, &mut problems);
-    // A half-rebuilt list is no problem: if the process that was rebuilding it has died, the next holder of the lock
+    // A half-rebuilt list is not a problem: if the process that was rebuilding it has died, the next holder of the lock
     // starts over.
     let is_remade = mapping.is_half_rebuilt();
     let owners: Vec<u64> = mapping.slots().iter().map(|slot| slot.owner.load(Ordering::Acquire)).collect();
@@ -118,8 +118,8 @@ fn problems(mapping: &Mapping) -> Vec<String> {
             Some(State::Free) if !in_depot[index] && !moving[index] && !is_remade => {
                 problems.push(format!("object {index} is free and lost"));
             }
-            // (A *held* object of a slot without an owner is no problem: it was forgotten, and the next recovery makes it
-            // an orphan.)
+            // (A *held* object of a slot without an owner is not a problem: it was forgotten, and the next recovery
+            // makes it an orphan.)
             Some(State::Cached(slot)) if !is_remade => {
                 if owners.get(usize::from(slot)).is_none_or(|&owner| owner == Identity::NONE) {
                     problems.push(format!("object {index} is free in cache {slot}, which has no owner"));

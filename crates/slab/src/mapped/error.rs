@@ -177,7 +177,7 @@ pub enum Error {
     Held {
         /// The object.
         index: u64,
-        /// The process that has it.
+        /// The process that has the object.
         pid: u32,
     },
     /// The shared memory holds a value that this library never leaves there.

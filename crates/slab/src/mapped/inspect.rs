@@ -49,7 +49,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// Inspects the slab in a file, which has to be readable. Never blocks.
+    /// Inspects the slab in a file, which must be readable. Never blocks.
     ///
     /// # Errors
     /// As [`RawSlab::open`], except [`Error::Untrusted`], [`Error::Damaged`], [`Error::Namespace`] and [`Error::Busy`].
@@ -62,7 +62,7 @@ impl Inspection {
         Ok(Inspection { slab: RawSlab::new(mapping.into()), file })
     }
 
-    /// Checks every invariant. An object on its way to or from the depot is no problem, whether its process lives or
+    /// Checks every invariant. An object on its way to or from the depot is not a problem, whether its process lives or
     /// has died. A change that another process made while the file was read may show as a problem: inspect the slab
     /// again, and see which problems remain.
     #[must_use]

@@ -137,7 +137,7 @@ fn stat(folder: &str) -> io::Result<Option<Stat>> {
     Ok(Some(Stat { pid, started: number(22)?, is_over, is_stopped }))
 }
 
-/// A digest of the identifier that the kernel draws at each boot, never 0.
+/// A digest of the random identifier that the kernel generates at each boot; never 0.
 pub(crate) fn boot() -> Result<u64, Error> {
     let path = "/proc/sys/kernel/random/boot_id";
     let text = fs::read(path).map_err(|source| Error::system(format!("read {path}"), source))?;

@@ -280,7 +280,7 @@ impl RawSlab {
         Usage::count(&self.mapping)
     }
 
-    /// Checks every invariant. An object on its way to or from the depot is no problem; a change that another thread
+    /// Checks every invariant. An object on its way to or from the depot is not a problem; a change that another thread
     /// makes during the check may show as a problem.
     #[must_use]
     pub fn verify(&self) -> Report {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use crate::mapped::error::{Error, Work};
 use crate::mapped::process::Identity;
 
-/// The time that a process waits for another one that runs.
+/// The time that a process waits for another running process.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// The time that a process waits for another one that a signal or a debugger has stopped.
+/// The time that a process waits for another process that a signal or a debugger has stopped.
 const STOPPED_PATIENCE: Duration = Duration::from_millis(100);
 const NAP: Duration = Duration::from_micros(200);
 

@@ -1,8 +1,9 @@
 //! Power failures: the device has all synced data, and a random part of the other data.
 //!
-//! A child is traced instruction by instruction. Whenever the file has changed, its sectors get a further version; when
-//! the child has called `msync`, the sectors of that range are on the device. Power can fail after every instruction,
-//! and then each sector has any of its versions since it was synced. A machine that restarts finds such a file.
+//! A child is traced instruction by instruction. Whenever the file has changed, the changed sectors get a new version;
+//! when the child has called `msync`, the sectors of that range are on the device. Power can fail after every
+//! instruction, and then each sector has any of its versions since it was synced. A machine that restarts finds such a
+//! file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -95,7 +96,7 @@ impl Device {
     }
 }
 
-/// Lets power fail after every instruction of the workload; returns the number of failures.
+/// Simulates a power failure after every instruction of the workload; returns the number of failures.
 pub(crate) fn failures() -> usize {
     let mut random = Random::seeded();
     let stage = Stage::of(OBJECTS, 8);

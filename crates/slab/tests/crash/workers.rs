@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Kills children, and returns the number of kills.
 pub(crate) type Job = Box<dyn Fn() -> usize>;
 
-/// Runs all jobs, the first ones first, on all processors; returns the sum of their results.
+/// Runs all jobs, in order, on all processors; returns the sum of their results.
 ///
 /// # Panics
 /// When a job has panicked.
