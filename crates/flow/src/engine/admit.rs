@@ -17,7 +17,7 @@ pub(crate) trait Gate: Send + Sync {
     fn admit_from_gate(&self, state: &mut State, now: u64);
     /// Closes the gate and admits all its units when a flow ends, even without room, so that the report counts them.
     fn admit_all(&self, state: &mut State, now: u64);
-    /// Closes the gate, and notifies the senders that wait.
+    /// Closes the gate, and notifies the waiting senders.
     fn close(&self);
     /// The number of waiting units, including units that senders are still putting in. The caller must hold the flow's
     /// mutex.
@@ -38,7 +38,7 @@ impl State {
             && self.intake.entry_place().is_none_or(|place| self.grants.has_place(place))
             // No newcomer overtakes a unit that waits for memory.
             && self.grants.memory().is_empty()
-            // Nor does it overtake a unit that waits for room for its children.
+            // It does not overtake a unit that waits for room for its children, either.
             && !self.grants.room().is_starved()
     }
 
@@ -140,8 +140,8 @@ impl State {
 // ---- the gate -----------------------------------------------------------------------------------------
 
 impl<In: Send> TypedGate<In> {
-    /// Admits and grants one unit that does not come from the ring. `place` fills the cells of its row other than the
-    /// payload's.
+    /// Admits and grants one unit that does not come from the ring. `place` fills all cells of the unit's row except
+    /// the payload's cell.
     pub(crate) fn admit_one(
         &self,
         state: &mut State,

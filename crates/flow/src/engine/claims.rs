@@ -1,5 +1,5 @@
-//! The forms that a need takes from a stage's declaration to a grant. They are plain values, which the engine's parts
-//! pass to each other.
+//! The forms that a need takes on its way from a stage's declaration to a grant. They are plain values that the parts
+//! of the engine pass to each other.
 //!
 //! | form | meaning | made by |
 //! | --- | --- | --- |
@@ -23,7 +23,7 @@ pub(crate) const GATHERED: u16 = NO_STAGE - 2;
 /// The index of an instance of a resource: the resource itself, or one of its keys.
 pub(crate) type InstanceId = u32;
 
-/// A need of one unit, computed by its stage's need functions. The key is not looked up yet.
+/// A need of one unit, computed by its stage's need functions. The key has not been looked up yet.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) resource: u16,
@@ -54,7 +54,7 @@ impl Want {
         Grant { instance: self.instance, until: self.until, from, amount: self.amount }
     }
 
-    /// The need of this many units together.
+    /// The combined need of this many units.
     pub(crate) fn times(&self, units: usize) -> Want {
         Want { amount: self.amount * units as u64, ..*self }
     }

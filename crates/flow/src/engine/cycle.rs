@@ -9,10 +9,10 @@
 //! | **run** | the stage's code runs on the batch, or the source is pulled; if all units of a batch are plain and done, they retire | `turn`, `run/lane`, `run/settlement` (a pull: `threads/source_slot`, `intake/source`) |
 //! | **settle** | each unit of the batch goes on, is retried, or leaves; retired units are counted | `settle` |
 //!
-//! A turn is one round of this cycle. The worker holds the mutex from the moment at which it begins to settle one batch
-//! until it has taken the next. It unlocks the mutex in between only when the source has ended, to notify the source's
-//! listener. Before the worker runs its batch, it plans wake-ups under the mutex and carries them out without it. The
-//! woken workers run the remaining work meanwhile.
+//! A turn is one round of this cycle. The worker holds the mutex from the moment it begins to settle one batch until it
+//! has taken the next. It unlocks the mutex in between only when the source has ended, to notify the source's listener.
+//! Before the worker runs its batch, it plans wake-ups under the mutex, and carries them out after it has unlocked the
+//! mutex. Meanwhile, the woken workers run the remaining work.
 //!
 //! The path of a unit from the source begins at *dispatch*: a worker dispatches itself to pull the source, *runs* the
 //! pull, and *settles* it. The next *grant* admits the unit.

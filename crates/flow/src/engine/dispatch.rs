@@ -38,8 +38,8 @@ impl State {
         let taken = self.stages.busy_beyond_floors() + self.intake.pulls_in_place();
         let spare = taken < self.crew.shared_workers();
         let choice = self.stages.choose(spare, now);
-        // Splitting brings in new work, as a pull does. So a stage that splits is served before stages nearer the exit
-        // if the workers could run out of work meanwhile, unless another stage has priority.
+        // Splitting adds new work, as a pull does. So a stage that splits is served before stages nearer the exit if
+        // the workers could run out of work meanwhile, unless another stage has priority.
         let has_priority = !spare || choice.below_floor || choice.passed_over_ns > PATIENCE_NS;
         let has_room = |nth| self.intake.budget().is_half_free(nth);
         let ahead = || self.stages.choose_split(self.crew.shared_workers(), has_room, now);
@@ -47,8 +47,8 @@ impl State {
         let batch = stage.map(Job::Batch);
         let Some(source) = self.intake.source().filter(|_| !choice.below_floor) else { return batch };
         let pull = Job::Pull { in_place: spare };
-        // Without a spare slot, an additional thread pulls the source, but only if no worker has come to pull it for a
-        // while. If the source waited for busy workers, it would starve the stages that have threads of their own.
+        // If no slot is free, an additional thread pulls the source, but only after a while in which no worker came to
+        // pull it. If the source waited for busy workers, it would starve the stages that have threads of their own.
         if !spare {
             return (self.crew.is_stalled() && self.wants_more() && self.can_pull()).then_some(pull);
         }
@@ -63,8 +63,8 @@ impl State {
         self.stages.could_run() < self.crew.shared_workers() * batch
     }
 
-    /// The time that one worker would need for everything that could run now, and for the units that the source is
-    /// assumed to have, if it can be pulled.
+    /// The time that one worker would need for all units that could run now. If the source can be pulled, this includes
+    /// the units that the source is assumed to have.
     pub(super) fn backlog_ns(&self) -> u64 {
         let (backlog, in_flow) = self.stages.backlog_ns();
         let source = self.intake.source().filter(|_| self.can_pull());
@@ -146,8 +146,8 @@ impl State {
         }
     }
 
-    /// Takes back the batches not yet begun from turns that had lasted too long at `watched_ns`, so that other workers
-    /// can run them. Settles the batches that these turns have finished.
+    /// For each turn that had lasted too long at `watched_ns`, takes back the batches that have not begun, so that
+    /// other workers can run them. Also settles the batches that these turns have finished.
     pub(super) fn take_turns_back(&mut self, watched_ns: u64, now: u64) {
         for worker in 0..self.crew.turns() {
             let Some((turn, taken)) = self.crew.take_turn_back(worker, watched_ns) else { continue };
@@ -171,8 +171,8 @@ impl State {
         }
     }
 
-    /// Updates the stages' counts of running batches, because turns have moved on to other stages. `grant_all` then
-    /// grants what has become possible.
+    /// Updates the stages' counts of running batches, because turns have moved on to other stages. A later `grant_all`
+    /// then grants units to the seats that this frees.
     pub(super) fn follow_turns(&mut self) {
         for moved in self.crew.moves() {
             self.stages.move_work(moved.from, moved.to, moved.units);

@@ -1,4 +1,5 @@
-//! Dropping: in a flow whose overload policy says so, the unit that has waited longest makes room for a newcomer.
+//! Dropping: under the overload policy that drops the oldest unit, the unit that has waited longest makes room for a
+//! newcomer.
 
 use super::grants::instance::Party;
 use super::state::State;

@@ -95,7 +95,7 @@ impl HolderSearch {
         self.held = self.held.saturating_add(amount);
     }
 
-    /// Adds a holder. Builds its description only if it is to be shown.
+    /// Adds a holder. Builds the holder's description only if it will be shown.
     fn add(&mut self, place: impl FnOnce() -> UnitPlace) {
         self.in_all += 1;
         if self.holders.len() < self.most {
@@ -116,8 +116,8 @@ impl State {
     /// Passes to `see` each unit that no worker has in hand, in the order of the units' path through the flow.
     fn walk<'a>(&'a self, walk: &mut Walk, see: See<'a, '_>) {
         // A unit moves from a timer or the line for bytes to a queue, from a queue to a line, and from a line to a
-        // granted batch. So a walk in this order meets most units that move meanwhile. Units that have done their own
-        // work and only wait for other units come last.
+        // granted batch. So a walk in this order finds most units that move during the walk. Units that have done their
+        // own work and only wait for other units come last.
         self.timers.walk(walk, see);
         self.grants.walk(walk, see);
         self.stages.walk(walk, see);
@@ -224,7 +224,7 @@ impl State {
     }
 
     /// The number that the next unit will get, and the number of units in hand that have no note. The second number
-    /// includes the children that runs in progress may bring out, because these already have numbers.
+    /// includes the children that runs in progress may produce, because these already have numbers.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let in_hand = self.in_hand();
         let noted: u64 = self.crew.notes().batches().map(BatchNote::len).sum();
@@ -372,7 +372,7 @@ impl State {
         Ok(index)
     }
 
-    /// The line of a resource or of one of its keys, without the holders; `None` if the key has no users any more.
+    /// The line of a resource or of one of its keys, without the holders; `None` if the key no longer has users.
     pub(super) fn line(&self, resource: u16, key: Option<&str>, most: usize, now: u64) -> Option<LineState> {
         let sight = self.grants.sight_of(self.grants.find_instance(resource, key)?, most);
         let spec = self.grants.specs().nth(resource.into())?;

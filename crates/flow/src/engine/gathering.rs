@@ -5,17 +5,18 @@
 //!
 //! # Why every wait ends
 //! A holder at rest holds no resources, and the cap on units in flight does not count it. So no later unit waits for a
-//! holder. A holder itself waits for members to come. If none can come, because nothing else in the flow moves and
-//! nothing can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
+//! holder. A holder itself waits for members to arrive. If no member can arrive, because nothing else in the flow moves
+//! and nothing can enter, [`close_if_stuck`](State::close_if_stuck) closes groups.
 //!
 //! At that moment, every unit in flight is a holder, or a parent that waits for its children. (A unit that waits for
-//! room or for bytes would go on: it may exceed the caps if nothing else moves.) At least one group is not *by family*,
-//! that is, does not gather the children of one parent. To see why, assume that all groups were by family. Then all
-//! children of the deepest waiting parent would be holders of its family's groups, so these groups would have all their
-//! members, and would be closed already.
+//! room or for bytes would go on: it may exceed the caps if nothing else moves.) At least one group is not *by family*:
+//! it does not gather the children of one parent. To see why, assume that all groups were by family. Then all children
+//! of the deepest waiting parent would be holders of its family's groups, so these groups would have all their members,
+//! and would already be closed.
 //!
-//! `close_if_stuck` then closes a group that is not by family in two cases. Either no unit can enter the flow any more,
-//! so all members of the group have come; or other units need the group's room.
+//! `close_if_stuck` then closes a group that is not by family in two cases. In the first case, no more units can enter
+//! the flow, so all members of the group have arrived. In the second case, other units need the room that the group
+//! takes up.
 
 use super::state::State;
 use super::timers::TimerAction;
@@ -75,7 +76,7 @@ impl State {
         }
     }
 
-    /// Closes the groups of a family, because all members have come. The groups' holders replace the parent in the
+    /// Closes the groups of a family, because all members have arrived. The groups' holders replace the parent in the
     /// flow.
     pub(super) fn close_groups_of_family(&mut self, groups: &[u64], now: u64) {
         let mut closed: Option<(u32, u64)> = None;
@@ -115,8 +116,8 @@ impl State {
         let can_come = self.intake.has_pulled() || self.intake.pulls_in_place() > 0;
         if self.is_closed() && !can_come && gate_is_empty() {
             // The groups closed here may become members of groups in later stages, so the stage that leads to the most
-            // other stages comes first. Groups by family are not closed here. They close when all their members have
-            // come; the members that they still lack are in other groups.
+            // other stages comes first. Groups by family are not closed here. A group by family is closed when all its
+            // members have arrived; the missing members are in other groups.
             let open = stages.filter(|&stage| self.units.groups().oldest_in(stage).is_some());
             let Some(first) = open.max_by_key(|&stage| self.rules(stage).leads_to) else { return };
             for group in self.units.groups().in_stage(first) {

@@ -9,17 +9,17 @@
 //!
 //! When a unit releases something, `serve` wakes the head of the line for it. The woken unit tries to get *everything*
 //! again. It is granted, or it parks at the end of the line of the next thing it lacks. Then `serve` tries the next
-//! unit in line. A newcomer never takes what a unit in line waits for.
+//! unit in line. A newcomer never takes a resource that a unit in line waits for.
 //!
-//! A unit with several needs could forever miss the moments at which all its needs are free: `a` may be free only while
-//! `b` is not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs *in order* at the
-//! next wake-up. It takes one need after the other along the flow's resource order, keeps what it has, and waits in
-//! each line. (The resource order is a topological order of the pairs "holds a, asks for b". The build has proved that
-//! it exists.) Hence a unit waits in line at most `MAX_BOUNCES + 1 + needs` times, and each line is first come, first
-//! served.
+//! A unit with several needs could miss, again and again, the moments when all its needs are free. For example, `a` may
+//! be free only while `b` is not. After [`MAX_BOUNCES`] wake-ups without success, the unit therefore acquires its needs
+//! *in order* at the next wake-up. It takes one need after the other along the flow's resource order, keeps what it
+//! has, and waits in each line. (The resource order is a topological order of the pairs "holds a, asks for b". The
+//! build has proved that it exists.) Hence a unit waits in line at most `MAX_BOUNCES + 1 + needs` times, and each line
+//! is first come, first served.
 //!
 //! # Why nothing deadlocks
-//! All resources have one order, and a unit that holds a resource waits only for resources later in this order:
+//! All resources are in a single order, and a unit that holds a resource waits only for resources later in this order:
 //! 1. Within one grant, a waiting unit holds nothing or, if it acquires in order, only earlier resources.
 //! 2. A unit may hold a resource over several stages (`until`) while a later stage asks for more. The build follows
 //!    every path through the stages, collects each pair "holds a, asks for b", and refuses the flow if these pairs form
@@ -61,9 +61,9 @@ enum Lack {
 pub(super) enum Woken {
     /// The unit is a newcomer and comes from no line.
     No,
-    /// The unit stood in the line of the instance.
+    /// The unit waited in the line of the instance.
     At(InstanceId),
-    /// The unit stood in the line for keys of the resource.
+    /// The unit waited in the line for keys of the resource.
     ForKeys(u16),
 }
 
@@ -72,7 +72,7 @@ impl Woken {
         if let Woken::At(instance) = self { Some(instance) } else { None }
     }
 
-    /// The resource for whose keys the unit stood in line.
+    /// The resource for whose keys the unit waited in line.
     pub(super) fn for_keys(self) -> Option<u16> {
         if let Woken::ForKeys(resource) = self { Some(resource) } else { None }
     }
@@ -82,8 +82,8 @@ impl State {
     /// Grants everything that can be granted, and admits pulled units as long as there is room.
     pub(super) fn grant_all(&mut self, now: u64) {
         // The order is deliberate. A unit in line for a resource precedes a unit in line for a key, and both precede a
-        // newcomer from a queue. Seats, memory, room for children and the source come last, because they may grant only
-        // what the earlier steps have left over.
+        // newcomer from a queue. Seats, memory, room for children and the source come last, because they may use only
+        // the resources that the earlier steps have left over.
         loop {
             if let Some(instance) = self.grants.next_to_serve() {
                 self.serve(instance, now);
@@ -107,8 +107,8 @@ impl State {
 impl State {
     /// Grants units from the front of a stage's queue while there are seats.
     fn pump(&mut self, stage: u16, now: u64) {
-        // A granted unit must get a worker soon. Tokens granted beyond the seats would lie idle while units of other
-        // stages lack them. So units are granted only while there are seats.
+        // A granted unit must get a worker soon. Tokens granted beyond the seats would sit idle while units of other
+        // stages wait for them. So units are granted only while there are seats.
         if self.stages.at(stage).splits().is_some() {
             return self.await_room(stage, now);
         }
@@ -122,7 +122,7 @@ impl State {
                 return self.stages.note_lack_of_workers(stage, workers);
             }
             if state.next_unit_opens_batch() {
-                // Without the permit no unit can be granted, so the stage itself stands in the permit's line and its
+                // Without the permit, no unit can be granted. So the stage itself waits in the permit's line, and its
                 // units keep their order in the queue.
                 if state.awaits_permit() {
                     return;
@@ -233,11 +233,11 @@ impl State {
         self.units.record(row).count_bounce() > MAX_BOUNCES
     }
 
-    /// Takes all that the unit needs, or nothing. A unit that opens a batch also needs the stage's permits. If the
-    /// result is [`Lack::Need`], the key of that need stays alive, because the unit will park in its line.
+    /// Takes everything that the unit needs, or nothing. A unit that opens a batch also needs the stage's permits. If
+    /// the result is [`Lack::Need`], the key of that need stays alive, because the unit will park in its line.
     fn all_at_once(&mut self, row: &mut Row, stage: u16, woken: Woken, now: u64) -> Result<(), Lack> {
         // Everything is checked before anything is taken. The mutex is held throughout, so no check goes stale, and
-        // nothing needs to be rolled back except the counts of keys' users.
+        // nothing needs to be rolled back except the user counts of keys.
         let woken_at = woken.at_instance();
         let wants = self.look_up(row, stage, woken, now)?;
         let is_free = |want: &Want| self.grants.is_free(want.instance, want.amount, woken_at, now);
@@ -294,7 +294,8 @@ impl State {
         self.stages.at_mut(stage).join_batch(row, queued_ns, self.units.spares(), &mut self.timers, now);
     }
 
-    /// Puts a unit at the end of the line of the need it lacks. If the need has a key, the unit keeps the key alive.
+    /// Puts a unit at the end of the line for the resource it lacks. If the need has a key, the unit keeps the key
+    /// alive.
     pub(super) fn park(&mut self, row: Row, stage: u16, want: Want, now: u64) {
         let queued_ns = self.units.look(&row).queued_ns();
         self.stages.at_mut(stage).park(self.grants.resource_of(want.instance), queued_ns);
@@ -357,11 +358,11 @@ impl State {
             return self.acquire_in_order(row, stage, Woken::No, now);
         }
         self.try_unit(row, stage, Woken::At(instance), now);
-        // The unit no longer stands in this line, so it no longer keeps the line's key alive.
+        // The unit is no longer in this line, so it no longer keeps the line's key alive.
         self.grants.drop_user(instance, &mut self.timers, now);
     }
 
-    /// Serves a stage after a permit has come free: the stage's first unit may open a batch.
+    /// Serves a stage after a permit has become free: the stage's first unit may open a batch.
     fn serve_stage(&mut self, stage: u16, instance: InstanceId, now: u64) {
         self.stages.at_mut(stage).set_awaits_permit(false);
         // The stage had a seat when it joined the line. It keeps that seat even if its workers have gone to other
@@ -377,7 +378,7 @@ impl State {
                 }
                 continue;
             };
-            // A lack of another permit counts as a bounce, too.
+            // If the unit now lacks another permit, that counts as a bounce, too.
             if self.has_bounced(&mut row) {
                 self.begin_in_order(&mut row, stage);
                 self.acquire_in_order(row, stage, Woken::No, now);

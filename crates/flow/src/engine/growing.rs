@@ -46,7 +46,8 @@ impl State {
         let budget = self.intake.budget();
         let grows = head.wants_bytes.saturating_sub(self.units.record(&mut head.row).bytes());
         let fits = budget.fits(grows.into());
-        // If nothing else in the flow can ever move, waiting frees no byte, so the unit goes on beyond the budget.
+        // If nothing else in the flow can ever move, waiting would free no bytes, so the unit goes on beyond the
+        // budget.
         let is_stuck = || self.is_stuck();
         let is_due = || self.grants.memory().head_is_due(budget.fits(0), now) && self.stages.nothing_moves(now);
         if !fits && !is_stuck() && !is_due() {

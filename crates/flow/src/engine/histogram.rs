@@ -10,7 +10,7 @@ const MAX_NS: u64 = 3_600_000_000_000;
 /// A distribution of times, and their sum.
 pub(crate) struct Times {
     histogram: Histogram<u64>,
-    /// Exact, unlike the histogram's rounded values, because the exported sum must never fall.
+    /// This sum is exact, unlike the histogram's rounded values, because the exported sum must never fall.
     total_ns: u64,
 }
 
@@ -21,7 +21,7 @@ impl Times {
         Times { histogram, total_ns: 0 }
     }
 
-    /// Records `n` times of `ns` each.
+    /// Records `n` values of `ns` each.
     #[inline]
     pub(crate) fn record(&mut self, ns: u64, n: u64) {
         self.histogram.saturating_record_n(ns, n);

@@ -78,7 +78,7 @@ impl Life {
         }
     }
 
-    /// Ends dispatch. Returns `false` if the flow is done already.
+    /// Ends dispatch. Returns `false` if the flow is already done.
     pub(crate) fn abandon(&mut self) -> bool {
         let lives = self.phase != Phase::Done;
         if lives {

@@ -1,13 +1,12 @@
-//! Onward: children run on at once, in the turn that brought them out.
+//! Onward: the children of a unit continue at once, in the turn that produced them.
 //!
-//! A unit with few children brings out all its children in one run. The children are then in the worker's cache, and
-//! the parent has no work left for other workers. So the worker takes the children on through open stages, as it does
-//! with any batch that it has run. If all children of a family are brought out in one turn and come to one group, this
-//! group is complete and goes on in the same turn. The scheduler learns of all these steps at once, when the turn is
-//! settled.
+//! A unit with few children produces all its children in one run. The children are then in the worker's cache, and the
+//! parent has no work left for other workers. So the worker takes the children on through open stages, as it does with
+//! any batch that it has run. If one turn produces all children of a family, and they all join one group, this group is
+//! complete and goes on in the same turn. The scheduler learns of all these steps at once, when the turn is settled.
 //!
-//! A unit that has further children returns to the scheduler instead, so that another worker can bring them out.
-//! Children with enough work to be worth a wake-up return to the scheduler, too, so that another worker can run them.
+//! A unit that has further children returns to the scheduler instead, so that another worker can produce them. Children
+//! with enough work to be worth a wake-up return to the scheduler, too, so that another worker can run them.
 
 use std::collections::VecDeque;
 
@@ -22,18 +21,18 @@ use super::threads::shared::Shared;
 use super::units::column::Row;
 use super::units::record::Parent;
 
-/// A unit that was split, and what has become of its children in this turn.
+/// A unit that was split, and the state of its children in this turn.
 struct Family {
     /// The row of the unit that was split.
     parent: u32,
     /// The parent of the unit that was split.
     above: Option<Parent>,
-    /// All children of the unit were brought out in this run and have gone on.
+    /// All children of the unit were produced in this run and have gone on.
     whole: bool,
     children: usize,
-    /// The number of children that have come to a group in `stage`.
+    /// The number of children that have joined or opened a group in `stage`.
     gathered: usize,
-    /// The first stage in which a child has come to a group.
+    /// The first stage in which a child has joined or opened a group.
     stage: u16,
     /// The index of the branch with a child that holds a group in `stage` open.
     holder: Option<usize>,
@@ -129,7 +128,7 @@ fn run_branch(
     branch.settlement.ended_ns
 }
 
-/// Finds out what has become of each family that was split completely.
+/// Returns a family for each unit that was split completely, with the state of its children.
 fn families(
     shared: &Shared,
     parents: &mut [Row],

@@ -41,7 +41,7 @@ pub(crate) const ALERT_NS: u64 = 10_000;
 /// A backlog of less work than this is not worth a wake-up, which itself takes a good part of this time.
 pub(crate) const WAKE_NS: u64 = 40_000;
 
-/// The engine's approximate cost for a unit in a stage.
+/// The approximate time that the engine itself spends on one unit in one stage.
 pub(crate) const OWN_NS: u64 = 15;
 
 /// A duration in nanoseconds; a duration that does not fit becomes `u64::MAX`.

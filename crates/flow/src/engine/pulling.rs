@@ -119,7 +119,7 @@ impl State {
         self.units.set_stamp(row, Stamp::new(id, now));
     }
 
-    /// Admits all pulled units when a flow is abandoned, even where there is no room, so that the report counts them.
+    /// Admits all pulled units when a flow is abandoned, even if there is no room, so that the report counts them.
     pub(super) fn admit_all_pulled(&mut self, now: u64) {
         let Some(source) = self.intake.take_source() else { return };
         let mut arrivals = self.units.take_list();
@@ -156,7 +156,7 @@ impl State {
         self.crew.watch_source(self.intake.is_pulling(), &mut self.timers, now);
     }
 
-    /// How long the end of the flow should still wait for a pull that has lost its worker's slot.
+    /// The time for which the end of the flow should still wait for a pull that has lost its worker's slot.
     pub(super) fn pull_grace_remaining(&self, now: u64) -> Option<Duration> {
         let source = self.intake.source().filter(|_| !self.life.is_abandoned())?;
         source.grace_remaining(now)

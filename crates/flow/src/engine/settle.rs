@@ -14,7 +14,8 @@ use super::units::groups::GroupNote;
 // ---- a batch ------------------------------------------------------------------------------------------
 
 impl State {
-    /// Takes back a finished batch and settles its units. `grant_all` then grants what that makes possible.
+    /// Takes back a finished batch and settles its units. A later `grant_all` then grants units to the seats and
+    /// resources that this frees.
     #[inline]
     pub(super) fn settle(&mut self, mut batch: DispatchedBatch, settlement: &mut Settlement, now: u64) {
         self.end_run(&batch);
@@ -50,9 +51,9 @@ impl State {
 
     /// Settles every unit of the batch.
     pub(super) fn settle_units(&mut self, batch: &mut DispatchedBatch, settlement: &mut Settlement, now: u64) {
-        // The order: the children enter the flow, the batch's permits are released, the units with an exception are
-        // settled, and the remaining units go on together. Nothing is granted in between. `grant_all` follows, and sees
-        // everything that was released at once.
+        // The order is as follows: the children enter the flow, the batch's permits are released, the units with an
+        // exception are settled, and the remaining units go on together. Nothing is granted in between. `grant_all`
+        // follows, and sees all the releases together.
         let first = batch.stage;
         if let Some(note) = batch.note.take() {
             self.crew.notes_mut().forget(note);
@@ -86,7 +87,7 @@ impl State {
     ) -> u16 {
         self.end_advance(std::mem::take(&mut settlement.advance));
         let stage = self.count_stage_runs(units, settlement).unwrap_or(first);
-        // A group goes on as one unit, which weighs what the group weighs. So the group's growth is subtracted first;
+        // A group goes on as one unit, whose weight is the group's weight. So the group's growth is subtracted first;
         // otherwise the budget's peak would count the growth twice.
         settlement.groups.retain(|&note| {
             let has_ended = matches!(note, GroupNote::Ended { .. });
@@ -170,7 +171,7 @@ impl State {
         others
     }
 
-    /// Removes units that hold nothing from the flow: counts them, and frees their rows.
+    /// Removes from the flow units that hold no resources: counts them, and frees their rows.
     pub(super) fn depart(&mut self, mut rows: VecDeque<Row>, parting: Parting, plain: bool, now: u64) {
         self.ledger.depart(rows.len() as u64, parting);
         self.intake.budget_mut().subtract_units(rows.len() as u64);
@@ -247,8 +248,8 @@ impl State {
             }
             Verdict::Requeue { bytes, pause_ns } => {
                 self.stages.at_mut(stage).count_requeue();
-                // The unit releases what it holds before it asks for something else. So the stage's pairs "holds a,
-                // asks for b" remain the pairs that the build has checked.
+                // The unit releases its grants before it asks for others. So the stage's pairs "holds a, asks for b"
+                // remain the pairs that the build has checked.
                 self.back_to_queue(&mut row, stage, now);
                 if let Some(bytes) = bytes {
                     self.weigh(&mut row, bytes);
@@ -257,7 +258,8 @@ impl State {
                 self.enqueue_after(row, stage, pause_ns, now);
             }
             Verdict::Unfold { begun } => {
-                // The unit's children may need what it holds, so it holds nothing while they are in flight.
+                // The unit's children may need the resources that the unit holds, so it holds nothing while they are in
+                // flight.
                 self.release_where(&mut row, now, |_| true);
                 self.units.record(&mut row).unfold(begun);
                 self.wait_for_room(row, stage, begun, now);
@@ -291,8 +293,8 @@ impl State {
         }
     }
 
-    /// Undoes an attempt: the unit holds only what it held when it entered the stage, and has the weight that it had
-    /// then. So the next attempt begins in the same state.
+    /// Undoes an attempt: the unit has only the grants and the weight that it had when it entered the stage. So the
+    /// next attempt begins in the same state.
     fn back_to_queue(&mut self, row: &mut Row, stage: u16, now: u64) {
         let base = self.units.record(row).base_bytes();
         self.weigh(row, base);
@@ -300,8 +302,8 @@ impl State {
         self.release_where(row, now, |grant| grant.from == stage);
     }
 
-    /// Releases what a unit must no longer hold when it moves from `stage` to `next`. These are the grants that end
-    /// with `stage`, and the slots in the queues of stages that the unit does not go to.
+    /// Releases the grants that a unit must not keep when it moves from `stage` to `next`. These are the grants that
+    /// end with `stage`, and the slots in the queues of stages that the unit does not go to.
     fn release_passed(&mut self, row: &mut Row, stage: u16, next: u16, now: u64) {
         let State { units, stages, grants, timers, .. } = self;
         let state = stages.at(stage);
@@ -318,7 +320,7 @@ impl State {
         units.record(row).release(which, |grant| grants.release(grant, timers, now));
     }
 
-    /// Changes the unit's weight, and the flow's bytes in flight with it.
+    /// Changes the unit's weight, and adjusts the flow's bytes in flight.
     fn weigh(&mut self, row: &mut Row, bytes: u64) {
         let record = self.units.record(row);
         if bytes != record.bytes() {
@@ -328,7 +330,7 @@ impl State {
         }
     }
 
-    /// Ends the work of the unit, however it leaves. A unit with children in flight stays until the last child has
+    /// Ends the unit's own work, whatever its outcome. A unit with children in flight stays until the last child has
     /// left.
     pub(super) fn leave(&mut self, mut row: Row, parting: Parting, now: u64) {
         self.release_where(&mut row, now, |_| true);

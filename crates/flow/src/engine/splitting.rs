@@ -2,12 +2,12 @@
 //!
 //! A unit in a stage that splits first waits for room for a child, then for the needs of the stage, and then runs. The
 //! rows and numbers of its children are taken before the run, as for pulled units. The children enter their first
-//! queues when the run is settled. A unit that has more children waits for room again. A unit leaves the flow with its
-//! last child.
+//! queues when the run is settled. A unit that has more children waits for room again. A unit leaves the flow when its
+//! last child leaves.
 //!
 //! # Why every wait ends
-//! A unit in the line for room holds nothing, so no child waits for it. Hence all children leave in the end, and make
-//! room. If the flow is full of units in that line, nothing else moves, and the first unit in line brings out one child
+//! A unit in the line for room holds nothing, so no child waits for it. Hence all children eventually leave, and make
+//! room. If the flow is full of units in that line, nothing else moves, and the first unit in line produces one child
 //! beyond the caps. The line prefers the deepest unit. So this child and its descendants leave before another unit of
 //! the same depth exceeds the caps.
 
@@ -76,11 +76,11 @@ impl State {
         let budget = self.intake.budget();
         // Half of the free bytes remain for other runs.
         let bytes = budget.room_for_bytes().div_ceil(2);
-        // Half of the room remains, too, so that the next run can bring out children while the children of this run are
-        // under way.
+        // Half of the room remains, too, so that the next run can produce children while the children of this run are
+        // in flight.
         let room = budget.room_for_children(nth).div_ceil(2);
         let units = if bytes > 0 { room.min(self.stages.at(stage).next_brood()) } else { 0 };
-        // A unit that may exceed the caps brings out one child.
+        // A unit that may exceed the caps produces one child.
         let is_privileged = units == 0 && rows.iter_mut().any(|row| self.units.record(row).is_privileged());
         let units = units.max(u64::from(is_privileged));
         let budget = self.intake.budget_mut();
@@ -90,7 +90,8 @@ impl State {
         Brood::new(rows, first, bytes)
     }
 
-    /// Takes the children of a finished run into the flow, and releases what the run did not use.
+    /// Takes the children of a finished run into the flow, and releases the rows, numbers and room that the run did not
+    /// use.
     pub(super) fn take_in(&mut self, brood: Brood, stage: u16, now: u64) {
         let ((units, bytes), (next_id, end_id)) = (brood.reserved(), brood.numbers());
         let children = brood.children();
@@ -115,7 +116,7 @@ impl State {
         }
         for Branch { rows, bytes, .. } in &branches {
             self.intake.budget_mut().admit_bytes(*bytes);
-            // Children of a family whose group has gone on no longer name a parent.
+            // Once a family's group has gone on, the family's children no longer name a parent.
             for row in rows {
                 let Some(parent) = self.units.look(row).parent() else { continue };
                 siblings.add(parent.row, |parent, children| self.units.families().add_children(parent, children));

@@ -14,7 +14,7 @@
 //! consistent view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder
 //! to prove correct.
 //!
-//! To keep the mutex from being a bottleneck, a worker takes it rarely: once for a turn of several batches through
+//! To keep the mutex from becoming a bottleneck, a worker takes it rarely: once for a turn of several batches through
 //! several stages. Little happens under it: rows change owners, and no payload is touched. The cost becomes visible if
 //! a stage's units take a microsecond and must run in batches of one.
 
@@ -158,7 +158,7 @@ impl State {
         self.grants.set_supply(resource, supply, now);
     }
 
-    /// Empties all queues and lines at the end of the flow. Returns every unit that no worker has.
+    /// Empties all queues and lines at the end of the flow. Returns every unit that no worker has in hand.
     pub(crate) fn empty_queues(&mut self) -> Vec<Row> {
         let mut remaining = self.units.take_left_behind();
         self.stages.empty(&mut remaining);

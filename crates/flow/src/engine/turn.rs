@@ -210,7 +210,7 @@ impl<'a> Hands<'a> {
                     state.settle(batch, &mut settlement, now);
                     self.settlements.push(settlement);
                 }
-                // The timekeeper has already settled the batch. Only the worker still counts as busy with it.
+                // The timekeeper has already settled the batch, but the worker still counts as busy with it.
                 None => state.end_run(&batch),
             }
         }

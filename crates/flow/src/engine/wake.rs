@@ -1,6 +1,6 @@
 //! Wake-ups: which threads to wake after a change.
 //!
-//! A change that may concern other threads ends in a plan of wake-ups. [`State::plan_wakeups`] makes the plan and
+//! A change that may concern other threads ends with a plan of wake-ups. [`State::plan_wakeups`] makes the plan and
 //! changes nothing. [`State::mark`] records the planned wake-ups in the state. The flow's threads carry them out after
 //! they have unlocked the mutex. The plan names at most one thread of each kind that now has work. It names none if a
 //! thread of that kind already looks for work, because that thread will find the work and then wake the next thread.
@@ -35,7 +35,7 @@ impl State {
         wakeups
     }
 
-    /// The call for a worker of the post, if one can be woken or started.
+    /// How to call a worker of the post, if one can be woken or started.
     fn call(&self, post: Post) -> Option<(Post, Call)> {
         let threads = self.crew.threads(post);
         if threads.has_sleepers() {
@@ -138,7 +138,7 @@ impl State {
 
     // ---- the timekeeper -------------------------------------------------------------------------------
 
-    /// Runs every timer that is due, and grants what that makes possible.
+    /// Runs every timer that is due, and grants the units that can then be granted.
     pub(super) fn fire_timers(&mut self, now: u64) {
         while let Some((at_ns, action)) = self.timers.next_due(now) {
             match action {

@@ -18,7 +18,7 @@ pub(crate) struct Threads {
     asleep: usize,
     /// The number of sleepers that still poll for work; waking them takes no system call.
     alert: usize,
-    /// The number of workers that were woken and have not noticed yet.
+    /// The number of workers that were woken and have not noticed it yet.
     signals: usize,
 }
 
@@ -39,13 +39,13 @@ impl Threads {
         self.alert > 0
     }
 
-    /// Whether a thread was woken and has not noticed yet.
+    /// Whether a thread was woken and has not noticed it yet.
     #[inline]
     pub(crate) fn has_signals(&self) -> bool {
         self.signals > 0
     }
 
-    /// The number of threads that the system has to wake for one more wake-up: 0 if a polling sleeper will take the
+    /// The number of threads that the system must wake for one more wake-up: 0 if a polling sleeper will take the
     /// wake-up.
     #[inline]
     pub(crate) fn sleepers_to_wake(&self) -> usize {

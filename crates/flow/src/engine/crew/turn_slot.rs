@@ -6,9 +6,9 @@
 //! stage. Where this is likely, the worker keeps the batch and goes on, so it takes the flow's mutex only once for the
 //! whole chain.
 //!
-//! The next stage must be *open*: its units need nothing and have been timed, it neither blocks nor splits its units,
-//! its batches do not wait to fill, and its ceiling admits all workers. The batch must not be larger than the size that
-//! the flow sets for the stage's batches. If the flow sets no size, the batch may take about half of
+//! The next stage must be *open*: its units need nothing and have been timed, and it neither blocks nor splits its
+//! units. Its batches must not wait to fill, and its ceiling must admit all workers. The batch must not be larger than
+//! the size that the flow sets for the stage's batches. If the flow sets no size, the batch may take about half of
 //! [`CHAIN_NS`](crate::engine::pace::CHAIN_NS) in the stage. The batch's units must hold nothing, and must not weigh
 //! more than the bytes already charged to them. A chain lasts about `CHAIN_NS` at most. Then the scheduler decides
 //! again, and respects floors and patience. So a chain passes over the units in queues for a limited time only.
@@ -61,7 +61,7 @@ pub(crate) struct DispatchedBatch {
 }
 
 impl DispatchedBatch {
-    /// A copy of the batch without its rows, permits and note. It serves only to count the batch.
+    /// A copy of the batch without its rows, permits and note. It is used only to count the batch.
     fn count(&self) -> Self {
         let (rows, permits) = (VecDeque::new(), GrantList::new());
         DispatchedBatch { rows, permits, brood: None, note: None, turn: self.turn.clone(), ..*self }
@@ -76,13 +76,13 @@ pub(crate) struct TurnSlot {
     /// The stage that the worker runs. The worker writes this field without the flow's mutex, so other threads take it
     /// as a hint.
     at: AtomicU16,
-    /// The number of the stage whose counts include the worker and its units, plus one; 0 without a turn. This field
-    /// and `units` are used under the mutex only.
+    /// The number of the stage whose counts include the worker and its units, plus one; 0 if the worker has no turn.
+    /// This field and `units` are used under the mutex only.
     counted: AtomicU16,
     /// The number of the turn's units that count as running. These are the units of the first batch or, once the first
     /// batch is settled, of the batch in hand.
     units: AtomicU32,
-    /// Whether `units` counts the batch in hand. Used under the mutex only.
+    /// Whether `units` counts the batch in hand; used under the mutex only.
     of_one_in_hand: AtomicBool,
     /// The beginning of the turn; used under the mutex only.
     since_ns: AtomicU64,
@@ -222,7 +222,7 @@ pub(crate) struct TakenBack {
     pub(crate) finished: Vec<(DispatchedBatch, Settlement)>,
 }
 
-/// The step of a worker, with its units, from one stage to another.
+/// The move of a worker and its units from one stage to another.
 pub(crate) struct Move {
     pub(crate) from: u16,
     pub(crate) to: u16,

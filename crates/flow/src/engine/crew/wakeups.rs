@@ -31,7 +31,7 @@ pub(crate) struct Wakeups {
     pub(crate) tells_source: bool,
 }
 
-/// How a worker is called: a sleeper is woken, or a new thread is started.
+/// How to call a worker: wake a sleeper, or start a new thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     /// A sleeper is woken. The system must wake `sleepers` threads: none if a polling sleeper will take the wake-up.

@@ -25,7 +25,7 @@ pub(super) struct Instance {
 /// A waiter in an instance's line.
 pub(crate) struct Waiter {
     pub(crate) party: Party,
-    /// The amount that the party waits for.
+    /// The amount that the unit or stage waits for.
     pub(crate) amount: u64,
     pub(crate) since_ns: u64,
 }
@@ -52,7 +52,7 @@ impl Instance {
         }
     }
 
-    /// Whether `amount` is free now. A need above the whole capacity is met when nothing is in use.
+    /// Whether `amount` is free now. A need larger than the whole capacity is met when no tokens are in use.
     pub(super) fn has(&self, supply: Supply, amount: u64, now: u64) -> bool {
         match supply {
             Supply::Tokens(capacity) => {
@@ -63,8 +63,8 @@ impl Instance {
         }
     }
 
-    /// The time at which a rate will have `amount` tokens. For an amount above its burst, the time at which the burst
-    /// is full.
+    /// The time at which a rate will have `amount` tokens. For an amount above the rate's burst, this is the time at
+    /// which the burst is full.
     pub(super) fn ready_at(&self, rate: Rate, amount: u64) -> u64 {
         let slack = rate.burst.saturating_sub(amount) as f64 * rate.period_ns();
         self.full_at_ns.saturating_sub(slack as u64)

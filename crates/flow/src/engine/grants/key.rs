@@ -120,7 +120,8 @@ impl Grants {
         self.instances[id as usize].users += 1;
     }
 
-    /// Drops one user of a key. The key is forgotten with its last user.
+    /// Drops one user of a key. When the last user is gone, the key is forgotten, or listed as idle if it still owes
+    /// tokens.
     pub(crate) fn drop_user(&mut self, id: InstanceId, timers: &mut Timers, now: u64) {
         let instance = &mut self.instances[id as usize];
         if instance.key.is_some() {

@@ -1,5 +1,5 @@
-//! How instances are taken and released, and the lines of waiters: first come, first served. A newcomer never takes
-//! what a unit in line waits for.
+//! How instances are taken and released, and the lines of waiters: first come, first served. A newcomer never takes a
+//! resource that a unit in line waits for.
 
 use super::grants::Grants;
 use super::instance::{Party, Waiter};
@@ -33,8 +33,8 @@ impl Grants {
         }
     }
 
-    /// Takes an amount that [`is_free`](Self::is_free) has approved. Tokens of a rate are spent and not held, so for a
-    /// rate the result is `None`.
+    /// Takes an amount that [`is_free`](Self::is_free) has approved. Tokens of a rate are spent, not held, so the
+    /// result for a rate is `None`.
     pub(crate) fn take(&mut self, grant: Grant, timers: &mut Timers, now: u64) -> Option<Grant> {
         let instance = &mut self.instances[grant.instance as usize];
         let resource = &mut self.resources[usize::from(instance.resource)];
@@ -70,7 +70,8 @@ impl Grants {
         self.drop_user(grant.instance, timers, now);
     }
 
-    /// Puts a unit at the end of the line of the need it lacks. If the need has a key, the unit keeps the key alive.
+    /// Puts a unit at the end of the line for the resource it lacks. If the need has a key, the unit keeps the key
+    /// alive.
     pub(crate) fn park(&mut self, row: Row, stage: u16, want: Want, timers: &mut Timers, now: u64) {
         self.stand_in_line(want.instance, Party::Unit { row, stage }, want.amount, timers, now);
     }

@@ -27,7 +27,7 @@ pub(crate) struct LineSight<'a> {
 /// The keys with the most waiters, a few of each resource.
 pub(crate) struct BusiestKeys {
     most: usize,
-    /// The busiest keys of each resource, in descending order.
+    /// The busiest keys of each resource, busiest first.
     of: BTreeMap<u16, Vec<KeySnapshot>>,
 }
 
@@ -36,7 +36,7 @@ impl BusiestKeys {
         BusiestKeys { most, of: BTreeMap::new() }
     }
 
-    /// Adds a key if it is among the busiest. Copies the name and the key only then.
+    /// Adds a key if it is among the busiest. Copies the name and the key only in this case.
     fn see(&mut self, resource: u16, name: impl FnOnce() -> String, key: &str, (waiters, in_use): (u64, u64)) {
         if waiters + in_use == 0 {
             return;
@@ -86,7 +86,7 @@ impl Grants {
             Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
             Party::Stage(_) => None,
         });
-        // Stages in line do not count as units. To bound the time under the mutex, stages are searched for only among
+        // Stages in line do not count as units. To bound the time under the mutex, the search for stages looks only at
         // the first waiters, as many as there are resources.
         let stages = self.resources.len().min(instance.line.len());
         let stages = instance.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();

@@ -98,7 +98,7 @@ impl MemoryLine {
         self.line.front_mut()
     }
 
-    /// Whether the first unit has waited for so long that it may exceed the budget if no unit runs. `kept` says that
+    /// Whether the first unit has waited long enough that it may exceed the budget if no unit runs. `kept` says that
     /// the flow is within the budget now.
     pub(crate) fn head_is_due(&self, kept: bool, now: u64) -> bool {
         self.line.front().is_some_and(|head| {

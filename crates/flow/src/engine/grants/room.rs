@@ -4,8 +4,8 @@
 //! whichever stage splits it, because work that has begun should finish first. A tree that is split level by level then
 //! keeps one path in flight instead of one whole level. Among units of equal depth, a unit that has begun to split
 //! comes before a unit that has not. So only a few units are in the middle of a split at a time. If nothing else in the
-//! flow can ever move, the first unit brings out one child beyond the caps. The flow then exceeds the caps by at most
-//! one unit for each level.
+//! flow can ever move, the first unit produces one child beyond the caps. The flow then exceeds the caps by at most one
+//! unit for each level.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(crate) struct RoomLine {
 }
 
 /// A unit's position in line. Deeper units come first. Among units of equal depth, a unit that has begun to split comes
-/// before a unit that has not. Otherwise, units stand in the order in which they came.
+/// before a unit that has not. Otherwise, units are in the order in which they joined.
 type Place = (Reverse<u32>, bool, u64);
 
 pub(crate) struct RoomWaiter {

@@ -127,7 +127,7 @@ impl Budget {
         self.admission_cap().saturating_sub(self.active() + self.reserved.0)
     }
 
-    /// The number of children that the `nth` splitting stage may still bring out.
+    /// The number of children that the `nth` splitting stage may still produce.
     pub(crate) fn room_for_children(&self, nth: u64) -> u64 {
         self.cap_of_split(nth).saturating_sub(self.active() + self.reserved.0)
     }
@@ -144,12 +144,12 @@ impl Budget {
         self.in_flight + self.reserved.0 == 1
     }
 
-    /// The number of children that runs in progress may still bring out.
+    /// The number of children that runs in progress may still produce.
     pub(crate) fn reserved_units(&self) -> u64 {
         self.reserved.0
     }
 
-    /// Reserves room for children that a run may bring out.
+    /// Reserves room for children that a run may produce.
     pub(crate) fn reserve(&mut self, units: u64, bytes: u64) {
         self.reserved.0 += units;
         self.reserved.1 += bytes;

@@ -1,4 +1,4 @@
-//! Workers of one flow that wait for room in another.
+//! Workers of one flow that wait for room in another flow.
 //!
 //! The proof against deadlock covers one flow. Two flows whose stages send to each other could fill each other. Then
 //! the workers of each flow would wait for room that only workers of the other flow can make. A worker that begins such

@@ -128,8 +128,8 @@ impl Entrance {
         head.wake.take().map(|wake| (place, wake))
     }
 
-    /// Takes the wakers of all submitters in line. Takes time in proportion to the line, or O(1) if no submitter has
-    /// joined since the last call.
+    /// Takes the wakers of all submitters in line. This costs time proportional to the length of the line, or O(1) if
+    /// no submitter has joined since the last call.
     pub(crate) fn wake_all(&mut self) -> Entering {
         if std::mem::replace(&mut self.all_woken, true) {
             return Vec::new();

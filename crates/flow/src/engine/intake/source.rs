@@ -1,7 +1,7 @@
 //! The source of a flow's own units. When a worker chooses its next work, the source counts as farther from the exit
 //! than every stage.
 //!
-//! Shared workers pull units from the source themselves, when no unit in flight needs them more. A worker then goes on
+//! Shared workers pull units from the source themselves when no unit in flight is more urgent. A worker then goes on
 //! with the units it has just pulled, while they are in its core's cache. So the source needs no thread of its own. One
 //! worker pulls at a time. It pulls units for about [`PULL_NS`](crate::engine::pace::PULL_NS), into rows that were
 //! taken beforehand. The rows are admitted under the flow's mutex after the pull.

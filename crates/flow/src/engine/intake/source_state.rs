@@ -190,8 +190,9 @@ impl SourceState {
         was_soon
     }
 
-    /// How long the end of the flow should still wait for a pull that has lost its worker's slot. The pull's thread may
-    /// merely have been preempted; without the wait, the units that it has taken from the source would be lost.
+    /// The time for which the end of the flow should still wait for a pull that has lost its worker's slot. The pull's
+    /// thread may merely have been preempted; without the wait, the units that it has taken from the source would be
+    /// lost.
     pub(crate) fn grace_remaining(&self, now: u64) -> Option<Duration> {
         let pull = self.pulling.as_ref()?;
         let left = (pull.since_ns + PULL_GRACE_NS).saturating_sub(now);

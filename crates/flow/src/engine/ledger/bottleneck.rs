@@ -21,7 +21,7 @@ const BRIEF_NS: u64 = 20_000_000;
 /// waited for admission.
 ///
 /// The candidates, in order, are a stage at its own ceiling, the shared workers, a resource that units waited for, the
-/// caps of admission, and the source unless the run was brief. Each is judged by averages over the whole run.
+/// caps of admission, and the source unless the run was brief. Each candidate is judged by averages over the whole run.
 pub(crate) fn name(flow: &Snapshot, admission_waited_ns: u64) -> String {
     if flow.admitted == 0 {
         return "nothing: no unit was admitted".into();

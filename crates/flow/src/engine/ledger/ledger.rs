@@ -63,7 +63,7 @@ impl Ledger {
     }
 
     /// Counts units that leave in the same way. One call counts the units of a batch that have retired early (see
-    /// `run/settlement`); or the units of a batch that leaves as a whole; or a single unit, such as a dead letter.
+    /// `run/settlement`), all units of a batch, or a single unit, such as a dead letter.
     #[inline]
     pub(crate) fn depart(&mut self, units: u64, parting: Parting) {
         match parting {

@@ -31,7 +31,7 @@ pub(crate) trait Growth: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Advance<'a> {
     flow: &'a dyn Growth,
-    /// The number of the batch's units.
+    /// The number of units in the batch.
     units: u64,
     bytes: Cell<AdvancedBytes>,
 }

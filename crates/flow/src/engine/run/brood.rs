@@ -1,4 +1,4 @@
-//! A brood: the children that one run of a splitting stage brings out.
+//! A brood: the children that one run of a splitting stage produces.
 //!
 //! Their rows and numbers are taken, and the room for them is reserved, under the flow's mutex before the run. So the
 //! worker needs no lock for a child.
@@ -25,7 +25,7 @@ pub(crate) struct Branch {
     pub(crate) rows: VecDeque<Row>,
     /// The number of units that began: children, or groups of children.
     pub(crate) units: usize,
-    /// The children's total weight when they were brought out, in bytes.
+    /// The children's total weight when they were produced, in bytes.
     pub(crate) bytes: u64,
     /// The number of group holders that have moved from this branch to another branch and gone on there.
     pub(crate) rested: u64,

@@ -375,7 +375,7 @@ where
         (Cx { site, advance: run.advance, unit, attempts, stage, deadline: None, taken, not_send: PhantomData }, bytes)
     }
 
-    /// Makes a group of its own for a unit that has no family. Runs user code.
+    /// Makes a separate group for a unit that has no family. Runs user code.
     fn join_no_family(&self, row: &mut Row, run: &mut Run<'_>, at: &mut At<'_, G, K, Out>) -> Result<Ended, Failure> {
         at.leave();
         let (cx, bytes) = self.context(row, run);
@@ -468,7 +468,7 @@ where
 
     /// Returns the state of a group that a member has joined. Runs user code.
     ///
-    /// The member cannot leave the group any more. So a panic here fails the group and not the member, and the group
+    /// The member can no longer leave the group. So a panic here fails the group and not the member, and the group
     /// takes no further members.
     fn after_joining(&self, group: &mut Group<G>) -> Joined {
         let runs_user_code = self.gather.full.is_some() || self.gather.weigh.is_some();
@@ -621,7 +621,7 @@ where
             return Ended::As(Verdict::LeftBehind);
         }
         let Closed { value, number, notes, told_bytes, .. } = *group;
-        // A unit that does not hold the group open never rested: its group became full with the first member.
+        // If the unit does not hold the group open, the unit never rested: the group became full with its first member.
         if self.held(row).take().is_some() {
             run.settlement.groups.push(GroupNote::Ended { group: number, notes });
         } else {
@@ -649,7 +649,7 @@ where
         }
     }
 
-    /// Finishes a group and maps it to the value that goes on, unless this has been done. Runs user code.
+    /// Finishes a group and maps it to the value that goes on, unless that has already been done. Runs user code.
     fn close(&self, group: &mut Closed<G, Out>) {
         let Value::Joined(joined) = &mut *group.value else { return };
         if let Some(finish) = &self.gather.finish {

@@ -179,7 +179,7 @@ where
                 progress.end_unit(outcome, run);
             }
         }
-        // A panic here is no unit's fault; the units of the batch are done.
+        // A panic here does not fail any unit, because all units of the batch are done.
         contain(|| self.body.batch_done());
         let ended = if run.time_each { progress.clock } else { site.now() };
         run.settlement.ended_ns = ended;
@@ -209,7 +209,7 @@ where
     ///
     /// Plain units take the shortest path if the stage has one exit and the batch is timed as a whole. (It is timed as
     /// a whole if it has several short units; see `Run::time_each`.) All other units run one by one. A change to one
-    /// path must be made to both.
+    /// path must also be made to the other.
     fn run_units(&self, rows: &mut [Row], run: &mut Run<'_>, progress: &mut Progress) {
         let direct = self.exit.direct().filter(|_| run.plain && !run.time_each);
         while let Some(row) = rows.get_mut(progress.next) {

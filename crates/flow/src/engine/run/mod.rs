@@ -8,7 +8,7 @@
 //! | `front` | the payloads that a stage takes, and what happens to a unit whose run fails |
 //! | `lane` | a stage's code, with its types |
 //! | `advance` | bytes reserved in advance for a batch's growing payloads |
-//! | `brood` | the children that one run of a splitting stage brings out |
+//! | `brood` | the children that one run of a splitting stage produces |
 //! | `split` | a splitting stage's code, with its types |
 //! | `witness` | a listener to runs and pulls, for traces |
 //! | `shards` | a gathering stage's groups, by their keys |

@@ -30,9 +30,9 @@ pub(crate) enum Verdict {
     /// The unit returns to the stage's queue after a pause, with its `next_asks`; `bytes` is its weight there if that
     /// changes.
     Requeue { bytes: Option<u64>, pause_ns: u64 },
-    /// The unit was split, and more children may follow. `begun` says that the unit has already brought out a child.
+    /// The unit was split, and more children may follow. `begun` says that the unit has already produced a child.
     Unfold { begun: bool },
-    /// The unit was split, and leaves when its children have left. `whole` says that this run has brought out all
+    /// The unit was split, and leaves when its children have left. `whole` says that this run has produced all
     /// children.
     Unfolded { whole: bool },
     /// The unit has opened the group with this number, and rests until the group is closed.

@@ -68,7 +68,7 @@ pub(super) struct Entered<'a, G, K, Out> {
     place: usize,
     pub(super) shard: MutexGuard<'a, Shard<G, K, Out>>,
     /// The group that the last member joined. The group is not in its table until the worker leaves the shard, because
-    /// the next member usually joins the same group. Used only if the flow itself computes the keys.
+    /// the next member usually joins the same group. This field is used only if the flow itself computes the keys.
     pub(super) last: Option<(Key<K>, Group<G>)>,
 }
 

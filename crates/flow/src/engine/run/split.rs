@@ -1,5 +1,5 @@
-//! The lane of a stage that splits its units. Each unit is opened once, as an iterator of its children, and brings out
-//! as many of them at a time as the flow has room for.
+//! The lane of a stage that splits its units. Each unit is opened once, as an iterator of its children, and produces as
+//! many of them at a time as the flow has room for.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -81,10 +81,10 @@ impl Clock {
     }
 }
 
-/// The children that an opened unit has not brought out yet.
+/// The children that an opened unit has not produced yet.
 struct Opened<C> {
     children: C,
-    /// The unit has brought out a child, so it cannot be split again from the beginning.
+    /// The unit has produced a child, so it cannot be split again from the beginning.
     begun: bool,
 }
 
@@ -144,7 +144,7 @@ where
         unsafe { self.opened.cell(row) }
     }
 
-    /// Whether the unit has brought out a child.
+    /// Whether the unit has produced a child.
     fn has_begun(&self, row: &mut Row) -> bool {
         self.cell(row).as_ref().is_some_and(|opened| opened.begun)
     }
@@ -155,7 +155,7 @@ where
         contain(|| drop(opened));
     }
 
-    /// Brings out children of the unit until it has no more, the brood is full, or the time is up.
+    /// Produces children of the unit until it has no more, the brood is full, or the time is up.
     fn run_unit(&self, row: &mut Row, brood: &mut Brood, clock: &mut Clock, until_ns: u64, run: &Run<'_>) -> Verdict {
         let site = run.site;
         if let Some(refused) = self.refusal(row, run) {
@@ -174,7 +174,7 @@ where
                 self.front.tickets.abandoned(row);
                 return Verdict::LeftBehind;
             }
-            // If there is room, each run brings out at least one child.
+            // If there is room, each run produces at least one child.
             if !brood.has_room() || (clock.read_ns >= until_ns && brood.len() > before) {
                 return Verdict::Unfold { begun: self.has_begun(row) };
             }
@@ -211,7 +211,7 @@ where
         unit.look().refused().map(str::to_owned)
     }
 
-    /// Brings out one child. Returns `false` if the unit has no more children. Runs user code.
+    /// Produces one child. Returns `false` if the unit has no more children. Runs user code.
     fn bring_out(
         &self,
         row: &mut Row,
@@ -283,7 +283,7 @@ where
         Parent { row: row.number(), id: run.site.stamps().id(row), depth }
     }
 
-    /// Ends a unit that has no more children. `whole` says that this run has brought out all children.
+    /// Ends a unit that has no more children. `whole` says that this run has produced all children.
     fn end(&self, whole: bool, row: &mut Row, run: &Run<'_>) -> Verdict {
         self.close(row);
         let input = self.front.cell(row).take();

@@ -47,7 +47,7 @@ pub(crate) struct Ran<'a> {
     pub(crate) settlement: &'a Settlement,
     /// The index of this run's first entry in [`Settlement::timings`].
     pub(crate) first_timing: usize,
-    /// The children that the run has brought out, if the stage splits its units.
+    /// The children that the run has produced, if the stage splits its units.
     pub(crate) brood: Option<&'a Brood>,
 }
 

@@ -51,9 +51,9 @@ pub(crate) trait Pulls {
 /// The reason why a simulated run did not end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoEnd {
-    /// Units are left, but no event can happen any more.
+    /// Units are left, but no further event can happen.
     Stuck { left: u64, held_by: String },
-    /// There were more events than the run can need.
+    /// There were more events than a run can need.
     TooManyEvents,
 }
 

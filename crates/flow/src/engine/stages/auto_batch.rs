@@ -1,4 +1,4 @@
-//! The size of batches in a flow that sets none.
+//! The batch size that the engine chooses in a flow that sets none.
 //!
 //! Long batches improve throughput. A stage's code, and the kernel code that it calls, are loaded into the core's
 //! caches once for a batch instead of once for each unit. The flow's mutex is also taken only once for a batch. Between
@@ -11,10 +11,9 @@
 //! submit units has short batches. Stages that block have short batches, too, because the units of a batch block one
 //! after the other, while units of several batches can block at the same time.
 //!
-//! Whether it is long or short, a batch is small enough that every worker gets some of the units in flight. This bound
-//! takes effect when few units may be in flight or there are many workers. The batches of one turn are together subject
-//! to the same bound. Their units stay in flight until the turn ends or is held up, so the units in turns must leave
-//! room for other units.
+//! Even a long batch is small enough that every worker gets some of the units in flight. This bound takes effect when
+//! few units may be in flight or there are many workers. The same bound applies to the batches of one turn together.
+//! Their units stay in flight until the turn ends or is held up, so the units in turns must leave room for other units.
 //!
 //! The units of one batch run one after the other, so units that wait for one another need batches of one.
 
@@ -42,7 +41,7 @@ impl AutoBatch {
     /// The shape of a stage's batches. `share` is a worker's share of the units that may be in flight.
     pub(super) fn new(has_source: bool, blocking: bool, share: usize) -> Self {
         let lasts_ns = if has_source && !blocking { FROM_SOURCE_NS } else { SHORT_NS };
-        // Each worker gets two batches: one that runs, and one that is next.
+        // Each worker gets two batches: the batch that runs, and the next batch.
         AutoBatch { lasts_ns, max_units: (share / 2).clamp(1, Batch::MAX_AUTO), share }
     }
 

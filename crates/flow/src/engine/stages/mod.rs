@@ -5,7 +5,7 @@
 //! | `queue` | units that wait, in the order of their arrival |
 //! | `parked` | units in lines, and the arrival time of the oldest of them |
 //! | `batch` | units that have all they need and wait for a worker |
-//! | `auto_batch` | the size of batches in a flow that sets none |
+//! | `auto_batch` | the batch size that the engine chooses in a flow that sets none |
 //! | `stats` | counts and distributions |
 //! | `stage` | one stage: its queue, its batches, its work in progress |
 //! | `open` | the stages that a batch may go on to without returning to the scheduler |

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct OpenStages(Arc<[Open]>);
 
 /// The facts about a stage that a worker can read without the flow's mutex. All accesses are relaxed: the facts are
-/// hints and publish nothing.
+/// hints and publish no other data.
 #[derive(Debug, Default)]
 struct Open {
     /// The size of the largest batch that may go on to the stage in a chain; 0 if the stage is not open.
@@ -41,7 +41,7 @@ impl OpenStages {
 
     pub(super) fn set(&self, stage: u16, units: u32, unit_ns: u64) {
         let open = &self.0[usize::from(stage)];
-        // Rounded to a power of two, the value seldom changes.
+        // The value is rounded to a power of two, so it rarely changes.
         let unit_ns = u32::try_from(unit_ns).map_or(u32::MAX, |ns| ns.checked_next_power_of_two().unwrap_or(u32::MAX));
         for (entry, value) in [(&open.units, units), (&open.unit_ns, unit_ns)] {
             // Other cores read these words all the time, so an unchanged value is not written again.

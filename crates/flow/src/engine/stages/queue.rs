@@ -74,7 +74,7 @@ pub(super) struct Queue {
     /// The number of arrivals that were ever added at the end; wraps around.
     joined: usize,
     units: usize,
-    /// An empty list for units that arrive alone, kept for its memory.
+    /// An empty list for units that arrive alone, kept so that its memory is reused.
     spare: VecDeque<Lone>,
 }
 
@@ -198,7 +198,7 @@ impl Queue {
         Taken { units, queued_ns, plain }
     }
 
-    /// Drops the first arrival if all its units were taken. Keeps the memory of its list.
+    /// Drops the first arrival if all its units were taken. Keeps the memory of its list for reuse.
     fn drop_first_if_empty(&mut self, spares: &mut Spares) {
         if self.arrivals.front().is_none_or(|first| first.len() > 0) {
             return;
@@ -369,7 +369,7 @@ mod tests {
     fn random_arrivals_put_backs_and_batches_leave_in_the_order_of_a_sorted_list() {
         let mut random = millstream_verify_random::Random::seeded();
         let (mut queue, mut spares) = (Queue::default(), Spares::default());
-        // The expected units, each with its time and whether it must not pass for plain.
+        // The expected units, each with its time and whether it must not count as plain.
         let mut expected: VecDeque<(u32, u64, bool)> = VecDeque::new();
         let (mut next, mut taken): (u32, Vec<(Row, u64)>) = (0, Vec::new());
         for step in 0..20_000_u64 {

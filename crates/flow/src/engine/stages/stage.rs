@@ -70,7 +70,7 @@ pub(crate) struct StageState {
     groups: Option<GroupRules>,
     /// The number of resting units that hold groups open here.
     open_groups: u64,
-    /// The number of children that the stage's next run may bring out.
+    /// The number of children that the stage's next run may produce.
     brood: u64,
     /// The stage's bounds, copied from the settings.
     workers: Workers,
@@ -341,7 +341,7 @@ impl StageState {
         self.parked.for_room() as u64
     }
 
-    /// The number of children that the stage's next run may bring out, if there is room.
+    /// The number of children that the stage's next run may produce, if there is room.
     pub(crate) fn next_brood(&self) -> u64 {
         self.brood
     }
@@ -373,7 +373,7 @@ impl StageState {
         self.waiting.len() as u64
     }
 
-    /// Whether the stage itself stands in the line of a permit.
+    /// Whether the stage itself waits in the line of a permit.
     pub(crate) fn awaits_permit(&self) -> bool {
         self.awaits_permit
     }

@@ -228,8 +228,8 @@ impl Stages {
         self.list.iter().map(StageState::could_run).sum()
     }
 
-    /// Whether the non-blocking stages have fewer batches than there are workers. Batches that still lack a need count,
-    /// too. A stage that splits is left out, because a unit to be split is work for one worker only.
+    /// Whether the non-blocking stages have fewer batches than there are workers. Batches that still wait for a need
+    /// count, too. A stage that splits is left out, because a unit to be split is work for one worker only.
     fn run_low(&self, workers: usize) -> bool {
         let stages = self.list.iter().filter(|stage| !stage.is_blocking() && stage.splits().is_none());
         stages.map(|stage| stage.could_run().div_ceil(stage.batch_target())).sum::<usize>() < workers
@@ -247,7 +247,7 @@ impl Stages {
     }
 
     /// Two durations of work for a single worker. The first is for everything that could run now in non-blocking
-    /// stages, including the children that units to be split are expected to bring out next. The second is for one more
+    /// stages, including the children that units to be split are expected to produce next. The second is for one more
     /// unit that goes through all these stages.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
         let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);

@@ -43,7 +43,7 @@ impl Shared {
         self.unlock_and_wake(state);
     }
 
-    /// Acts on the end of the source, which its last pull found.
+    /// Acts on the end of the source, which the last pull has found.
     pub(crate) fn end_source(self: &Arc<Self>, end: PullEnd) {
         if end == PullEnd::Panicked {
             self.abandon();
@@ -60,7 +60,7 @@ impl Shared {
     /// Then ends the flow's threads. Returns the remaining units that no worker runs.
     ///
     /// # Panics
-    /// On one of the flow's own threads, which would wait for itself.
+    /// Panics if the caller is one of the flow's own threads, because that thread would wait for itself.
     pub(crate) fn finish(self: &Arc<Self>, grace: Duration) -> Vec<Row> {
         assert!(
             !self.is_own_thread(),

@@ -87,7 +87,7 @@ impl FiberSeats {
         }
     }
 
-    /// Starts a fiber. If that fails, drops the body.
+    /// Starts a fiber. If the fiber cannot be started, drops the body.
     pub(super) fn spawn(&self, name: Arc<str>, body: impl FnOnce() + Send + 'static) {
         self.open();
         drop(self.with(|runtime| Builder::new().name(name).spawn_on(runtime, body)));
@@ -124,7 +124,7 @@ impl FiberSeats {
     /// Notes how deep the calling fiber's stack has been. Called when the fiber ends.
     pub(super) fn note_depth(&self, stage: u16) {
         let depth = stack_used_bytes().unwrap_or(0) as u64;
-        // Relaxed: a number for the report, which is made after the fibers have ended.
+        // Relaxed is enough: only the report reads this number, and it is made after the fibers have ended.
         self.deepest[usize::from(stage)].fetch_max(depth, Relaxed);
     }
 

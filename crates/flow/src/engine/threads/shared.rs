@@ -1,10 +1,10 @@
 //! The flow as all its threads share it: the scheduler's state behind its mutex, and how threads wait for it.
 //!
-//! A change that may concern other threads ends in [`Shared::unlock_and_wake`], which plans the wake-ups, unlocks the
-//! mutex, and sends the wake-ups. All other holders of the mutex just drop the guard. These are threads that only read;
-//! and threads that open admission, begin to wait, go back to sleep, return the rows of a pocket, or end. Code whose
-//! unit grows (`grow`) just drops the guard, too, because growth only uses up room. [`Host::expel`] returns its
-//! wake-ups to its caller.
+//! A change that may concern other threads ends with [`Shared::unlock_and_wake`], which plans the wake-ups, unlocks the
+//! mutex, and sends the wake-ups. All other holders of the mutex just drop the guard. They only read, open admission,
+//! begin to wait, go back to sleep, return the rows of a pocket, or end. A thread that charges the growth of a unit
+//! (`grow`) just drops the guard, too, because growth only uses up room. [`Host::expel`] returns its wake-ups to its
+//! caller.
 //!
 //! A submitter may admit units from the gate and then begin to wait. The wake-ups for these units are not lost. If the
 //! gate was attended, the end of the attendance is a change that plans wake-ups. Otherwise, the sender of the units is
@@ -244,7 +244,7 @@ impl Shared {
         let key = event.snapshot();
         drop(state);
         wake_before_blocking();
-        // In both cases the caller checks the state again, so the result is ignored.
+        // The caller checks the state again in both cases, so the result is ignored.
         let _ = event.wait_with(key, most.map(|most| Instant::now() + most), SpinPolicy::NONE);
         self.lock()
     }

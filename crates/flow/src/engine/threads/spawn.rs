@@ -16,7 +16,7 @@ const TIMEKEEPER_ATTEMPTS: u32 = 100;
 /// Opens admission.
 ///
 /// # Panics
-/// If the system keeps refusing to start the first thread, which is the timekeeper.
+/// Panics if the system keeps refusing to start the first thread, which is the timekeeper.
 pub(crate) fn open(shared: &Arc<Shared>) {
     start_timekeeper(shared);
     let now = shared.now();

@@ -50,7 +50,7 @@ impl Row {
 const FIRST_BUCKET: usize = 64;
 const BUCKETS: usize = 26;
 
-/// One value of type `T` for every row that has one.
+/// The values of type `T`: at most one for each row.
 pub(crate) struct Column<T> {
     /// Bucket `b` holds `FIRST_BUCKET << b` cells; null until its first row is used.
     buckets: [AtomicPtr<Cell<T>>; BUCKETS],
@@ -109,8 +109,8 @@ impl<T> Column<T> {
     #[cold]
     fn make_bucket(&self, bucket: usize) -> *mut Cell<T> {
         let made = alloc_bucket::<T>(bucket);
-        // The owners of two rows of one bucket may call this at once, and the first to publish wins. The release pairs
-        // with the acquire of every reader, and the acquire with the release of the winner.
+        // The owners of two rows of one bucket may call this at the same time, and the first to publish wins. The
+        // release pairs with the acquire of every reader, and the acquire with the release of the winner.
         match self.buckets[bucket].compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => made,
             Err(theirs) => {

@@ -5,7 +5,7 @@
 //! parent.
 //!
 //! A child may hold a group of its family open (see `groups`). When a parent waits only for such children, all members
-//! of their groups have come.
+//! of their groups have arrived.
 
 use rustc_hash::FxHashMap;
 
@@ -41,7 +41,7 @@ pub(crate) enum Effect {
     Nothing,
     /// The parent leaves, because it waits for no child.
     Leaves(Departure),
-    /// All members of the family's groups have come. The list has the numbers of these groups.
+    /// All members of the family's groups have arrived. The list has the numbers of these groups.
     Gathered(Vec<u64>),
 }
 

@@ -5,7 +5,7 @@
 //! notes here by how much the group grew and whether it is full.
 //!
 //! A note may arrive before the holder itself is settled, if another worker ran the holder. It may also arrive after
-//! the group has ended. So each group has a number that no other group of the flow gets, not even one that the same
+//! the group has ended. So each group has a number that no other group of the flow gets, not even a group that the same
 //! unit opens later. The group's entry stays until all notes about the group have arrived.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::walk::{See, Sight, Walk};
 /// A worker's note about a group, which comes with the settlement of its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupNote {
-    /// Members have joined. The group weighs `bytes` more; `full` says that it must be closed.
+    /// Members have joined. The group's weight grew by `bytes`; `full` says that it must be closed.
     Joined { group: u64, bytes: u64, full: bool },
     /// The group has gone on from its stage, or was given up. Workers wrote `notes` notes about it.
     Ended { group: u64, notes: u64 },
@@ -138,7 +138,7 @@ impl Groups {
         self.wake(number)
     }
 
-    /// Wakes a holder. Returns `None` if it does not rest.
+    /// Wakes a holder. Returns `None` if the holder is not at rest.
     pub(crate) fn wake(&mut self, number: u64) -> Option<Holder> {
         let group = self.groups.get_mut(&number)?;
         let (holder, place) = group.rests.take()?;

@@ -386,7 +386,7 @@ impl Record {
         &mut self.needs().steps
     }
 
-    /// Passes the next step, whose instance must be known. Returns its need.
+    /// Moves past the next step, whose instance must be known. Returns the step's need.
     pub(crate) fn pass_step(&mut self) -> Option<Want> {
         let needs = self.needs();
         let want = needs.steps.get(needs.next_step)?.want()?;
@@ -427,8 +427,8 @@ impl std::fmt::Debug for UnitRef<'_> {
 
 impl<'a> UnitRef<'a> {
     /// # Safety
-    /// As for [`Row::new`], except that `row` exists in addition to this handle. As long as this handle lives, the
-    /// caller uses `row` for other columns only.
+    /// The requirements of [`Row::new`] apply, except that `row` exists in addition to this handle. As long as this
+    /// handle lives, the caller uses `row` for other columns only.
     #[inline]
     pub(crate) unsafe fn new(column: &'a Column<Record>, row: &Row) -> Self {
         // SAFETY: the caller promises to use the other handle for other columns only, so this row alone reaches the

@@ -1,7 +1,7 @@
 //! A walk over the units in flight that no worker has in hand, in steps of a bounded length.
 //!
 //! The lists of units are walked part by part, always in the same order. A step ends after a certain number of units,
-//! perhaps in the middle of a list. The next step continues at that position. Between two steps, the mutex is free.
+//! perhaps in the middle of a list. The next step continues at that position. The mutex is not held between two steps.
 //! Queues and lines are walked from their ends, because units join at the back and leave at the front. So no step
 //! misses a unit that stays in its list.
 
@@ -81,7 +81,7 @@ impl Walk {
         let start = start.min(len);
         let seen = (len - start).min(self.left);
         self.spend(seen);
-        // A finished list is not begun again; otherwise a short step would never get past it.
+        // A finished list is not started again; otherwise a short step would never get past it.
         self.at = WalkedTo::list(list);
         if start + seen == len {
             self.at.list += 1;
@@ -101,8 +101,9 @@ impl Walk {
 
     /// Walks over the part of the next list that belongs to this step. For each unit, `see` gets the run and the unit's
     /// position in the run. The list has `runs` runs, and `len` returns the number of units of a run. `joined` counts
-    /// the runs that have ever joined the list, and may wrap around. By this number, a step finds the run at which the
-    /// previous step ended. Otherwise each run that joins between two steps would make the walk begin a long run again.
+    /// the runs that have ever joined the list, and may wrap around. From this count, a step finds the run at which the
+    /// previous step ended. Without the count, each run that joins between two steps would make the walk start a long
+    /// run again.
     pub(crate) fn next_runs(
         &mut self,
         runs: usize,
@@ -147,14 +148,15 @@ impl Walk {
         self.left -= seen.max(1).min(self.left);
     }
 
-    /// Skips those of the next `lists` lists that earlier steps have completed. Returns the number of lists skipped.
+    /// Of the next `lists` lists, skips the lists that earlier steps have completed. Returns the number of lists
+    /// skipped.
     pub(crate) fn pass(&mut self, lists: usize) -> usize {
         let passed = self.at.list.saturating_sub(self.shown).min(lists);
         self.shown += passed;
         passed
     }
 
-    /// Whether this step has seen as many units as it may.
+    /// Whether this step has reached its limit of units.
     pub(crate) fn is_over(&self) -> bool {
         self.left == 0
     }

@@ -42,7 +42,7 @@ impl StageState {
         ((TURN_NS / batch_ns) as usize).clamp(1, TURN_BATCHES)
     }
 
-    /// The size of the largest batch that may come to this stage in a chain. It is 0 if the stage is not open (see
+    /// The size of the largest batch that may go on to this stage in a chain. It is 0 if the stage is not open (see
     /// `crew/turn_slot`). If the flow sets no batch size, only the time that the batch takes matters. So a batch sized
     /// for the previous stage need not be split.
     pub(in crate::engine::stages) fn max_batch_in_chain(&self, max_threads: usize) -> usize {
@@ -180,7 +180,7 @@ impl StageState {
     /// Takes the first batch for a worker. `leads` says that the worker is free. Otherwise, the worker already has
     /// batches of this stage and runs one more in the same turn; such a batch counts as granted until it is settled.
     pub(crate) fn take_batch(&mut self, leads: bool, now: u64) -> Option<TakenBatch> {
-        /// Below this mean, reading the clock for each unit would take a good part of the measured time.
+        /// Below this mean, reading the clock for each unit would take a large part of the measured time.
         const WORTH_TIMING_NS: u64 = 2_000;
         let GrantedBatch { rows, plain, arrivals, mut permits, held, .. } = self.batches.pop_front()?;
         let units = rows.len();
@@ -201,8 +201,8 @@ impl StageState {
         Some(TakenBatch { rows, plain, permits, soon, time_each })
     }
 
-    /// Puts a batch back in front of the granted batches, because its worker has not begun it. The batch does not wait
-    /// for further units any more.
+    /// Puts a batch back in front of the granted batches, because its worker has not begun it. The batch no longer
+    /// waits for further units.
     pub(crate) fn take_back(&mut self, rows: VecDeque<Row>, plain: bool, permits: GrantList) {
         self.in_turns -= rows.len();
         let batch = GrantedBatch { plain, ..GrantedBatch::new(rows, permits, 0) };

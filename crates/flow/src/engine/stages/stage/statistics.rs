@@ -26,7 +26,7 @@ impl StageState {
         });
         let batch = |run: usize| &self.batches[self.batches.len() - 1 - run];
         let len = |run: usize| batch(run).rows.len();
-        // Batches are short, so the walk may begin one again.
+        // Batches are short, so the walk may start a batch over.
         walk.next_runs(self.batches.len(), 0, len, |run, place| {
             let GrantedBatch { permits, held, opened_ns, rows, .. } = batch(run);
             let place = rows.len() - 1 - place;
