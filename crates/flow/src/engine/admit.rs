@@ -253,7 +253,7 @@ impl State {
     }
 
     /// Joins the end of the line at the entrance, behind the units at the gate. A submitter that is already in line
-    /// only replaces its waker. Returns the replaced waker, which must be dropped outside of the mutex.
+    /// only replaces its waker. Returns the replaced waker, which the caller must drop without holding the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait_at_entrance(
         &mut self,
@@ -266,7 +266,8 @@ impl State {
         self.intake.wait(place, gate.len(), bytes, is_unticketed, wake)
     }
 
-    /// Leaves the line at the entrance. Returns the submitter's waker, which must be dropped outside of the mutex.
+    /// Leaves the line at the entrance. Returns the submitter's waker, which the caller must drop without holding the
+    /// mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn leave_entrance(&mut self, place: Option<u64>) -> Option<Wake> {
         self.intake.leave(place)

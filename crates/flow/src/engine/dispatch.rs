@@ -160,7 +160,7 @@ impl State {
             for (mut batch, mut settlement) in finished {
                 self.settle_units(&mut batch, &mut settlement, now);
                 if batch.leads {
-                    // The worker stays busy. From now on, it is counted with the batch that it now runs.
+                    // The worker stays busy. From now on, the units that it has in hand count as running.
                     let settled = turn.count_one_in_hand(units_in_hand);
                     self.stages.at_mut(counted).exchange_running(settled, units_in_hand);
                     self.stages.at_mut(batch.stage).end_in_turn(units_in_hand);

@@ -155,9 +155,9 @@ impl State {
         }
     }
 
-    /// Grants as many units of the queue's first *arrival* (units that arrived together) as there are tokens for. Does
-    /// so only if all units of the stage have the same needs and hold them only while they run. The batch holds the
-    /// grants, so no unit's record is touched.
+    /// If all units of the stage have the same needs and hold them only while they run, grants units of the queue's
+    /// first *arrival* (units that arrived together), as many as there are tokens for. The batch holds the grants, so
+    /// no unit's record is touched.
     fn grant_many(&mut self, stage: u16, workers: usize, now: u64) -> bool {
         let state = self.stages.at(stage);
         if !state.is_alike() {

@@ -39,7 +39,7 @@ impl State {
         budget.add_bytes(used);
     }
 
-    /// Lets the first unit in the line for bytes go on, if it may. Returns whether the unit goes on.
+    /// Lets the first unit in the line for bytes go on, if that is allowed. Returns whether the unit goes on.
     #[inline]
     pub(super) fn serve_memory(&mut self, now: u64) -> bool {
         let Some(head) = self.grants.memory_mut().head() else { return false };

@@ -21,8 +21,8 @@ pub(crate) const WATCH_NS: u64 = 1_000_000;
 
 /// A turn or a pull that has taken this long counts as held up. It is 20 times the intended duration of a pull, and 100
 /// times the intended duration of a turn's batches in their first stage. A healthy turn whose batches go on through
-/// further stages may last this long, too. Such a turn loses the batches that it has not begun, and other workers can
-/// take them.
+/// further stages may last this long, too. A turn that is held up loses the batches that it has not begun, and other
+/// workers can take them.
 pub(crate) const TURN_LASTS_NS: u64 = 2_000_000;
 
 /// A chain older than this ends with its current stage.
@@ -38,7 +38,8 @@ pub(crate) const PATIENCE_NS: u64 = 50_000_000;
 /// A worker without work polls for this long before it sleeps, if work is likely to come.
 pub(crate) const ALERT_NS: u64 = 10_000;
 
-/// A backlog of less work than this is not worth a wake-up, which itself takes a good part of this time.
+/// A backlog with less work than this is not worth a wake-up, because the wake-up itself takes a large part of this
+/// time.
 pub(crate) const WAKE_NS: u64 = 40_000;
 
 /// The approximate time that the engine itself spends on one unit in one stage.

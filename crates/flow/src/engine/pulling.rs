@@ -55,7 +55,7 @@ impl State {
         }
     }
 
-    /// Admits pulled units while there is room. Returns whether it admitted any.
+    /// Admits pulled units while there is room. Returns whether any unit was admitted.
     #[inline]
     pub(super) fn admit_pulled(&mut self, now: u64) -> bool {
         // The staging is checked last, because its cache line may belong to the core of a worker that pulls.
@@ -162,7 +162,8 @@ impl State {
         source.grace_remaining(now)
     }
 
-    /// Adds to the total wait for admission the time in which the source was not pulled only because there was no room.
+    /// Adds to the total wait for admission the time during which a lack of room was the only reason not to pull the
+    /// source.
     #[inline]
     pub(super) fn note_room(&mut self, now: u64) {
         if self.intake.source().is_none() {

@@ -5,9 +5,9 @@
 //! within one step agree. If a step read the shared value instead, it could mix old and new caps, for example when it
 //! computes how many units may still enter.
 //!
-//! A change takes two steps. The setter first replaces the value. Then, under the mutex, it passes the newest value,
-//! which may be another setter's, to the parts. The replacement happens outside of the mutex because it may run user
-//! code: the destructors of other values that the thread has retired.
+//! A change takes two steps. The setter first replaces the value. Then, under the mutex, it passes the newest value to
+//! the parts; this value may come from another setter. The setter replaces the value before it locks the mutex, because
+//! the replacement may run user code: the destructors of other values that the thread has retired.
 
 /// The settings that threads read while setters replace them.
 pub(crate) type LiveSettings = millstream_sync::reclaim::Snapshot<Settings>;

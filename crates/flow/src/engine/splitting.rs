@@ -43,7 +43,7 @@ impl State {
         self.grants.room_mut().wait(row, stage, depth, begun, now);
     }
 
-    /// Lets the first unit in the line for room go on, if it may. Returns whether the unit goes on.
+    /// Lets the first unit in the line for room go on, if that is allowed. Returns whether the unit goes on.
     #[inline]
     pub(super) fn serve_room(&mut self, now: u64) -> bool {
         if self.grants.room().is_empty() {
@@ -71,7 +71,7 @@ impl State {
         true
     }
 
-    /// Takes rows, numbers and room for the children of a run that begins, in the `nth` of the stages that split.
+    /// Takes rows, numbers and room for the children of a run that is about to begin in the `nth` stage that splits.
     pub(super) fn take_brood(&mut self, stage: u16, nth: u64, rows: &mut VecDeque<Row>, now: u64) -> Brood {
         let budget = self.intake.budget();
         // Half of the free bytes remain for other runs.

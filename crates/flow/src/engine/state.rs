@@ -1,18 +1,17 @@
 //! The scheduler's state: everything behind the flow's one mutex.
 //!
-//! The state is a plain state machine that knows neither threads nor clocks. Every method takes the time as an
-//! argument, so tests drive it step by step. The state only composes its parts, and each part keeps its fields private.
-//! The steps on a unit's path (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) call the methods of several
-//! parts.
+//! The state is a plain state machine that uses neither threads nor clocks. Every method takes the time as an argument,
+//! so tests drive it step by step. The state only composes its parts, and each part keeps its fields private. The steps
+//! on a unit's path (`admit`, `pulling`, `grant`, `dispatch`, `wake`, `settle`) call the methods of several parts.
 //!
 //! Each step costs O(units it moves + stages), however many units wait elsewhere. A unit that leaves the middle of a
 //! line may cost up to the logarithm of the line's length. Only `drop_oldest` costs more: it inspects the head of every
 //! line, and so all resources and keys. It is called only in a flow that drops units when it is full.
 //!
 //! # Why one mutex
-//! A grant checks several resources and the line of each, and takes all resources or none. For this, it needs one
-//! consistent view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder
-//! to prove correct.
+//! A grant checks several resources and the line of each, and takes all resources or none. So it needs one consistent
+//! view. With lock-free queues, a grant would need an additional protocol, as serial as a mutex and harder to prove
+//! correct.
 //!
 //! To keep the mutex from becoming a bottleneck, a worker takes it rarely: once for a turn of several batches through
 //! several stages. Little happens under it: rows change owners, and no payload is touched. The cost becomes visible if

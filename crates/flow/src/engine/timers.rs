@@ -98,7 +98,7 @@ impl Timers {
         }
     }
 
-    /// Drops all timers. Returns the units that paused.
+    /// Drops all timers. Returns the units whose pauses this ends.
     pub(crate) fn clear(&mut self) -> impl Iterator<Item = Row> {
         let Timers { heap, .. } = std::mem::take(self);
         heap.into_iter().filter_map(|Reverse(timer)| match timer.action {

@@ -91,7 +91,7 @@ impl Threads {
         self.asleep -= 1;
     }
 
-    /// Counts a sleeper as ended, unless a wake-up is on its way. Returns whether it ends.
+    /// Counts a sleeper as ended, unless a wake-up is on its way. Returns whether the sleeper ends.
     pub(crate) fn end_asleep(&mut self) -> bool {
         let ends = self.signals == 0;
         if ends {

@@ -3,7 +3,7 @@
 //! # Chains
 //! A *chain* is a batch that goes through several stages on one worker. A worker serves the stage nearest the exit. So
 //! a worker that returned a batch to the scheduler after one stage would usually receive the same batch for the next
-//! stage. Where this is likely, the worker keeps the batch and goes on, so it takes the flow's mutex only once for the
+//! stage. If this is likely, the worker keeps the batch and goes on, so it takes the flow's mutex only once for the
 //! whole chain.
 //!
 //! The next stage must be *open*: its units need nothing and have been timed, and it neither blocks nor splits its
@@ -179,8 +179,8 @@ impl TurnSlot {
         stage.map(|stage| (stage, units, of_one_in_hand))
     }
 
-    /// Removes from the turn the batches that have not begun and the batches that await settlement. Does so only if the
-    /// turn had lasted too long at `watched_ns`.
+    /// If the turn had lasted too long at `watched_ns`, removes from it the batches that have not begun and the batches
+    /// that await settlement.
     pub(super) fn take_back(&self, watched_ns: u64) -> Option<TakenBack> {
         let lasts = watched_ns.saturating_sub(self.since_ns.load(Ordering::Relaxed)) > TURN_LASTS_NS;
         let counted = self.counted().filter(|_| lasts)?;

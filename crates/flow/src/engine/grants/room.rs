@@ -40,7 +40,7 @@ impl RoomLine {
         self.units == 0
     }
 
-    /// Whether a unit waits for room. If so, newcomers must not take any.
+    /// Whether a unit waits for room. If so, newcomers must not take any room.
     #[inline]
     pub(crate) fn is_starved(&self) -> bool {
         self.starved

@@ -74,7 +74,7 @@ impl Entrance {
 
     /// Joins the end of the line, behind the units that are at the gate now. A submitter that is already in line keeps
     /// its position and replaces its waker. Costs O(log n) with n submitters in line. Returns the replaced waker, which
-    /// must be dropped outside of the mutex.
+    /// the caller must drop without holding the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn wait(
         &mut self,
@@ -94,7 +94,7 @@ impl Entrance {
         None
     }
 
-    /// Leaves the line. Returns the submitter's waker, which must be dropped outside of the mutex.
+    /// Leaves the line. Returns the submitter's waker, which the caller must drop without holding the mutex.
     #[must_use = "dropped outside of the mutex"]
     pub(crate) fn leave(&mut self, place: Option<u64>) -> Option<Wake> {
         self.line.remove(&place?)?.wake

@@ -106,12 +106,12 @@ impl Intake {
         self.left_the_gate += units as u64;
     }
 
-    /// The value of `left_the_gate` once the units that are at the gate now have left it.
+    /// The value that `left_the_gate` will have when all units that are now at the gate have left.
     pub(crate) fn behind(&self, at_the_gate: usize) -> u64 {
         self.left_the_gate + at_the_gate as u64
     }
 
-    /// The number of units that may leave the gate before the first submitter at the entrance.
+    /// The number of units that may leave the gate before the first submitter at the entrance enters.
     pub(crate) fn may_leave_the_gate(&self) -> usize {
         let behind = self.entrance.head_is_behind();
         behind.map_or(usize::MAX, |behind| behind.saturating_sub(self.left_the_gate) as usize)

@@ -115,8 +115,8 @@ impl SourceState {
         }
     }
 
-    /// Whether the staged units may keep their stamps, which have the time at which the pull began. The pull must not
-    /// have lasted long. The staged units belong to the pull in progress or, without one, to the last pull.
+    /// Whether the staged units may keep their stamps, which contain the time at which the pull began. The pull must
+    /// not have lasted long. The staged units belong to the pull in progress or, without one, to the last pull.
     pub(crate) fn stamps_hold(&self, now: u64) -> bool {
         self.pulling.as_ref().map_or(!self.slow, |pull| now.saturating_sub(pull.since_ns) <= SLOW_NS)
     }
@@ -199,8 +199,8 @@ impl SourceState {
         (left > 0).then(|| Duration::from_nanos(left))
     }
 
-    /// Measures the time in which the source is not pulled only because there is no room. Returns the length of that
-    /// time when it ends, and 0 otherwise.
+    /// Measures the time during which a lack of room is the only reason not to pull the source. Returns the length of
+    /// that time when it ends, and 0 otherwise.
     #[inline]
     pub(crate) fn note_room(&mut self, has_room: bool, now: u64) -> u64 {
         let held_up = self.open && self.pulling.is_none() && !has_room;

@@ -1,8 +1,9 @@
 //! The lane of a stage that gathers its units: each unit joins the open group of its key, or opens a new group.
 //!
 //! The first member of a group becomes its holder. The scheduler puts the holder to rest (see `units/groups`), and
-//! enqueues it again when the group must be closed. By then the holder's payload is in the group, so the lane knows a
-//! holder by its missing payload. Until the holder runs, further members may join, unless the group is full.
+//! enqueues it again when the group must be closed. By then the holder's payload is in the group, so the lane
+//! recognizes a holder by its missing payload. Until the holder runs, further members may join, unless the group is
+//! full.
 //!
 //! Members join under the mutex of their group's shard, so members of different shards can join at the same time. If
 //! successive members of a batch join groups of one shard, the worker does not unlock the shard's mutex in between.

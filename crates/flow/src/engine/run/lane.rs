@@ -371,7 +371,7 @@ enum Ended {
     As(Verdict),
 }
 
-/// The progress of a batch. It is outside of the frames that a panic unwinds.
+/// The progress of a batch. It is stored outside the frames that a panic unwinds.
 struct Progress {
     /// The index of the unit that runs.
     next: usize,

@@ -275,7 +275,7 @@ where
         }
     }
 
-    /// The unit, in the form in which its children's records name it.
+    /// A description of the unit for the records of its children.
     fn parent_of(&self, row: &Row, run: &Run<'_>) -> Parent {
         // SAFETY: nothing else reaches the record as long as this handle lives.
         let unit = unsafe { UnitRef::new(run.site.records(), row) };

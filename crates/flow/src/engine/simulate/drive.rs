@@ -97,7 +97,7 @@ impl<'a> Viewer<'a> {
 }
 
 /// Runs a flow in simulated time, from its first pull to the departure of its last unit. The flow must have a source
-/// and take its time from `meter`; it must not have been started, and so has no thread. `marks` has the numbers of two
+/// and take its time from `meter`; it must not have been started, so it has no threads. `marks` has the numbers of two
 /// departures whose times are noted.
 pub(crate) fn simulate(
     shared: &Arc<Shared>,

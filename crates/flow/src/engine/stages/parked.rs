@@ -1,10 +1,11 @@
 //! The units of a stage that wait in lines: what they wait for, and when the oldest of them came to the stage's queue.
 //!
 //! There may be a line for each of a hundred thousand keys, and the oldest unit may be in any of them. To find its age
-//! without a search of the lines, the stage keeps a sorted list of the arrival times of all its units in lines. With
-//! each time, the list has the number of units that arrived then. Units join lines in the order of their arrival, up to
-//! the jitter of the workers' clocks, so most new times go to the end of the list. A time whose units have all left
-//! stays in the list until it becomes the first, or until more than half of the list consists of such times.
+//! without a search of the lines, the stage keeps a sorted list of the arrival times of all its units in lines. For
+//! each time, the list also stores the number of units that arrived at that time. Units join lines in the order of
+//! their arrival, up to the jitter of the workers' clocks, so most new times go to the end of the list. A time whose
+//! units have all left stays in the list until it becomes the first, or until more than half of the list consists of
+//! such times.
 //!
 //! When a unit leaves, finding its time costs O(log n), or O(1) if the unit is the oldest. The length of the
 //! list is at most twice the number of units, plus [`FEW`].

@@ -178,8 +178,8 @@ impl Stages {
         if self.lacking_workers == 0 {
             return false;
         }
-        // The idle workers are counted once for all stages, so several stages may be granted for the same idle worker.
-        // That worker then serves the stage that `choose` prefers.
+        // The number of idle workers is computed once for all stages, so several stages may be granted units for the
+        // same idle worker. That worker then serves the stage that `choose` prefers.
         let idle = self.idle_workers(shared_workers);
         for stage in 0..self.list.len() as u16 {
             let state = self.at_mut(stage);
@@ -246,9 +246,9 @@ impl Stages {
         self.splitting.iter().find(may_split).copied().filter(|_| self.run_low(workers))
     }
 
-    /// Two durations of work for a single worker. The first is for everything that could run now in non-blocking
-    /// stages, including the children that units to be split are expected to produce next. The second is for one more
-    /// unit that goes through all these stages.
+    /// Returns two amounts of work, each as the time that a single worker would need. The first covers everything that
+    /// could run now in non-blocking stages, including the children that units to be split are expected to produce
+    /// next. The second covers one more unit that goes through all these stages.
     pub(crate) fn backlog_ns(&self) -> (u64, u64) {
         let (mut backlog, mut children, mut in_flow, mut in_splits) = (0_u64, 0_u64, 0_u64, 0_u64);
         for stage in self.list.iter().filter(|stage| !stage.is_blocking()) {

@@ -15,7 +15,7 @@
 //!
 //! **Why not objects of `millstream-slab`.** A slab object would cost every unit an allocation, a free and a word. In
 //! return it could survive a crash and serve several processes. But payloads are Rust values, which have no meaning in
-//! another process and end with their own process.
+//! another process and do not outlive their own process.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;

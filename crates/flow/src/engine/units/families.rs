@@ -18,11 +18,11 @@ use crate::engine::claims::NO_STAGE;
 pub(crate) enum Parting {
     /// Done.
     Retired,
-    /// Without a result, because its stage skips failures.
+    /// The unit leaves without a result, because its stage skips failures.
     Skipped,
     /// Failed for good.
     Dead,
-    /// As part of a group, which goes on in its place.
+    /// The unit leaves as part of a group, which goes on in its place.
     Gathered,
 }
 

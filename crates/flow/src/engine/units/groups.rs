@@ -1,4 +1,5 @@
-//! Groups: each group has a unit, its holder, that holds the group open for other units until it is closed.
+//! Groups: each group has a holder, which is a unit that keeps the group open for other units until the group is
+//! closed.
 //!
 //! The first member of a group stays in flight as the holder, and its row rests here. Members that join later leave the
 //! flow. The stage's lane keeps the group's contents (see `run/gather`). When a batch of members is settled, its worker

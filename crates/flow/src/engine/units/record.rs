@@ -173,7 +173,7 @@ impl Record {
         self.parent.map_or(0, |parent| parent.depth.get())
     }
 
-    /// The pause before the unit's next stage, as its stage's code has asked for it.
+    /// The pause that the stage's code has requested before the unit's next stage.
     #[cfg(feature = "trace")]
     pub(crate) fn delay_ns(&self) -> u64 {
         self.delay_ns
@@ -496,8 +496,9 @@ impl<'a> UnitRef<'a> {
 impl Column<Record> {
     /// The row's record, for reading.
     pub(crate) fn look<'a>(&'a self, row: &'a Row) -> &'a Record {
-        // SAFETY: the column of records is private to its flow's engine, which sees no rows but the flow's own. A record
-        // changes only through a row that is borrowed mutably, and this one is borrowed as long as the result lives.
+        // SAFETY: the column of records is private to its flow's engine, which sees no rows but the flow's own. A
+        // record changes only through a row that is borrowed mutably, and this row is borrowed for as long as the
+        // result lives.
         unsafe { self.peek(row) }.unwrap_or(&PLAIN)
     }
 
