@@ -44,20 +44,20 @@ mod real {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 
-    /// Passes a heavy fence, and returns `false` only if every kind of heavy fence is refused.
+    /// Executes a heavy fence, and returns `false` only if every kind of heavy fence is refused.
     #[cfg(feature = "std")]
     pub(crate) fn try_heavy() -> bool {
         millstream_fence::Fence::FAST.try_heavy().is_ok()
     }
 
-    /// Passes the heavy fence.
+    /// Executes the heavy fence.
     #[cfg(not(feature = "std"))]
     pub(crate) fn try_heavy() -> bool {
         millstream_fence::heavy();
         true
     }
 
-    /// Draws a ticket for a fence of kind `fence`.
+    /// Takes a ticket for a fence of kind `fence`.
     pub(crate) fn ticket(fence: millstream_fence::Fence) -> Ticket {
         fence.ticket()
     }

@@ -21,7 +21,7 @@ use super::shards::Shards;
 pub struct Maximum(Shards<1>);
 
 impl Maximum {
-    /// A maximum without numbers.
+    /// A maximum for which no number has been recorded.
     #[must_use]
     pub const fn new() -> Self {
         Maximum(Shards::new())
@@ -52,7 +52,7 @@ impl Default for Maximum {
 pub struct Minimum(Maximum);
 
 impl Minimum {
-    /// A minimum without numbers.
+    /// A minimum for which no number has been recorded.
     #[must_use]
     pub const fn new() -> Self {
         Minimum(Maximum::new())

@@ -2,7 +2,7 @@
 
 use super::shards::Shards;
 
-/// A current amount: the sum of all additions less all subtractions, from any thread.
+/// A current amount: the sum of all additions minus all subtractions, from any thread.
 ///
 /// Costs and progress are those of [`Counter`](super::Counter). While other threads add and subtract, a reader may see
 /// a value that the gauge never had: it may see a subtraction without the addition before it, so that the value may
@@ -39,7 +39,7 @@ impl Gauge {
         self.add(n.wrapping_neg());
     }
 
-    /// The sum of all additions less all subtractions. Wait-free; takes O(processors).
+    /// The sum of all additions minus all subtractions. Wait-free; takes O(processors).
     #[must_use]
     pub fn value(&self) -> i64 {
         self.0.words().word(0).copies().fold(0, u64::wrapping_add).cast_signed()

@@ -37,7 +37,7 @@ pub struct Distribution {
 }
 
 impl Histogram {
-    /// A histogram without numbers.
+    /// An empty histogram.
     #[must_use]
     pub const fn new() -> Self {
         Histogram(Shards::new())

@@ -41,7 +41,7 @@
 //! concurrently. So a sum is exact once all adding threads are done. With additions only, a later sum is never smaller.
 //!
 //! # When not to use it
-//! When each addition needs to know the total (a ticket, a limit, a reference count), take an atomic word. Also take an
+//! When each addition needs to know the total (a ticket, a limit, a reference count), use an atomic word. Also use an
 //! atomic word when there are few additions and many sums: a sum reads twice as many words as there are processors.
 //!
 //! # Sources

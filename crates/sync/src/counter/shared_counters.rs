@@ -111,7 +111,7 @@ impl SharedCounters {
     /// Makes `file` a file of `counters` counters, all zero, and discards its previous content. Blocks for a few system
     /// calls.
     ///
-    /// No other process may use the file yet: publish its path after this call returns.
+    /// No other process may use the file before this call returns, so publish its path only then.
     ///
     /// # Errors
     /// If `counters` is zero or above 512, or a system call fails.

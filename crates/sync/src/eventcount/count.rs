@@ -78,7 +78,7 @@ impl<K: Kind, S: Scope> Count<K, S> {
     /// The current count. A waiter takes the snapshot, *then* checks whether there is work, and waits with the snapshot
     /// if not: an increment after the snapshot ends the wait.
     ///
-    /// Wait-free, one load, acquire. [`wait`](Self::wait) has an example.
+    /// Wait-free; one acquire load. [`wait`](Self::wait) has an example.
     #[inline]
     #[must_use]
     pub fn snapshot(&self) -> Key {
@@ -100,7 +100,7 @@ impl<K: Kind, S: Scope> Count<K, S> {
         Key(K::wrap(value))
     }
 
-    /// Whether the count has changed since `key` was taken. Wait-free, one load, acquire.
+    /// Whether the count has changed since `key` was taken. Wait-free; one acquire load.
     #[inline]
     #[must_use]
     pub fn has_changed(&self, key: Key) -> bool {
@@ -111,8 +111,9 @@ impl<K: Kind, S: Scope> Count<K, S> {
     ///
     /// Blocks until the count changes. Everything written before the increment that ended the wait is visible
     /// afterwards (acquire). Spins as [`SpinPolicy::DEFAULT`] says, then sleeps without using the CPU. There are no
-    /// spurious returns; after an increment that wakes only some waiters, the others may sleep on although the count
-    /// changed. Falling asleep is a system call, and with a single incrementer also a heavy fence, some 10 µs.
+    /// spurious returns; after an increment that wakes only some waiters, the others may stay asleep even though the
+    /// count has changed. Falling asleep takes a system call and, if the count has a single incrementer, also a heavy
+    /// fence (some 10 µs).
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -182,8 +183,8 @@ impl<K: Kind, S: Scope> Count<K, S> {
         self.wait_for_with(ready, None, SpinPolicy::DEFAULT).expect("without a deadline only success ends the wait")
     }
 
-    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; `None` if `ready` still
-    /// returns none then. Spins and naps as `policy` says, then sleeps. Otherwise like [`wait_for`](Self::wait_for).
+    /// Waits until `ready` returns a value or the deadline, if there is one, has passed; `None` if `ready` has returned
+    /// no value by then. Spins and naps as `policy` says, then sleeps. Otherwise like [`wait_for`](Self::wait_for).
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -217,17 +218,18 @@ impl<K: Kind, S: Scope> Count<K, S> {
     ///
     /// - No other thread (or process) increments this count at the same time, and the increments of different threads
     ///   are ordered by happens-before.
-    /// - An [`Incrementer`](super::Incrementer) that was made before this call does not increment the count after it. It
-    ///   has a copy of the count from before, so it would take this increment back, and a waiter could miss both.
+    /// - An [`Incrementer`](super::Incrementer) that was made before this call does not increment the count after it.
+    ///   Its cached copy of the count would be out of date, so its next increment would undo this one, and a waiter
+    ///   could miss both.
     /// - If the count is shared between processes, this process has made an [`Incrementer`](super::Incrementer) of it,
     ///   and no other process has made one since. Making an incrementer tells the waiters of this count whether this
     ///   process has registered for heavy fences, which it does once for all its counts. Waiters that have not been
-    ///   told pass no heavy fence, while the fence of this increment is only a compiler fence: each side may then
-    ///   overlook the other, and a wake-up is lost.
+    ///   told do not execute a heavy fence, and the fence of this increment is only a compiler fence. Each side may
+    ///   then overlook the other, and a wake-up is lost.
     #[inline]
     pub unsafe fn add_waking_unchecked(&self, n: u64, most: usize) {
-        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile, which is
-        // what `add` and `settle` require.
+        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs at the same time, as
+        // `add` and `settle` require.
         unsafe {
             if self.kind.add::<S>(n) {
                 self.settle(most);
@@ -235,7 +237,7 @@ impl<K: Kind, S: Scope> Count<K, S> {
         }
     }
 
-    /// Adds `n` and wakes at most `most` waiters, by the incrementer with this copy of the count.
+    /// Adds `n` and wakes at most `most` waiters, for the incrementer that has this cached copy of the count.
     ///
     /// # Safety
     /// The contract of [`add_waking_unchecked`](Self::add_waking_unchecked), and that of
@@ -260,18 +262,18 @@ impl<K: Kind, S: Scope> Count<K, S> {
     #[cold]
     #[inline(never)]
     unsafe fn settle(&self, most: usize) {
-        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile.
+        // SAFETY: the caller promises that no other increment of a single-incrementer kind runs at the same time.
         unsafe { self.kind.settle(most, |most| self.wake(most)) }
     }
 
     /// Wakes at most `most` waiters, threads before tasks, and returns how many it woke.
     pub(super) fn wake(&self, most: usize) -> usize {
         if most == 0 {
-            // For 0 the kernel would wake one thread.
+            // Given 0, the kernel would wake one thread.
             return 0;
         }
         let threads = self.kind.wake(most, &self.sleeping(None));
-        // This thread may occupy the core that a woken thread needs, so it skips the tasks if threads sufficed.
+        // This thread may occupy the core that a woken thread needs, so it skips the tasks if it woke enough threads.
         if threads == most { threads } else { threads + self.scope.wake_tasks(most - threads) }
     }
 
@@ -314,9 +316,9 @@ impl<K: Kind, S: Scope> Default for Count<K, S> {
 impl<W: Width, S: Scope> Count<Many<W>, S> {
     /// Adds one and wakes all waiters.
     ///
-    /// Without waiters it is wait-free: on x86-64, one `lock xadd` and a branch. With waiters it takes one system call,
-    /// and a short lock for waiting tasks. Release: everything written before is visible to any thread that sees the
-    /// new count. [`wait`](Self::wait) has an example.
+    /// Without waiters it is wait-free: on x86-64, one `lock xadd` and a branch. With waiters it makes one system call,
+    /// and briefly takes a lock if tasks are waiting. Release: everything written before is visible to any thread that
+    /// sees the new count. [`wait`](Self::wait) has an example.
     #[inline]
     pub fn increment(&self) {
         self.add(1);
@@ -333,9 +335,9 @@ impl<W: Width, S: Scope> Count<Many<W>, S> {
     /// Adds `n` and wakes at most `most` of the sleeping waiters: threads first, then tasks, the longest waiting first.
     ///
     /// Use this if the waiters are interchangeable and `most` of them can do all the new work: when `n` units arrive
-    /// for a set of workers, call `add_waking(n, n)`. The other waiters sleep on although the count changed. No wake-up
-    /// is wasted: a waiter that gives up passes its wake-up on or returns [`Waited::Changed`], and a waiter that is
-    /// woken with an up-to-date key has checked for work after the increment.
+    /// for a set of workers, call `add_waking(n, n)`. The other waiters stay asleep even though the count has changed.
+    /// No wake-up is wasted: a waiter that gives up passes its wake-up on or returns [`Waited::Changed`], and a waiter
+    /// that is woken with an up-to-date key has checked for work after the increment.
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -351,7 +353,7 @@ impl<W: Width, S: Scope> Count<Many<W>, S> {
     }
 }
 
-/// The time left until the deadline; `None` without one.
+/// The time left until the deadline; `None` if there is no deadline.
 fn left_until(deadline: Option<Instant>) -> Option<std::time::Duration> {
     deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }

@@ -101,9 +101,9 @@ impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R>
     /// Adds one and wakes all waiters.
     ///
     /// Without waiters it is wait-free: a store, two loads, and a light fence, which is free where the kernel offers
-    /// heavy ones. For an `InPlaceEventCount`, it is an `add` to memory, a test and a branch. With waiters it takes one
-    /// system call, and a short lock for waiting tasks. Release: everything written before is visible to any thread that
-    /// sees the new count. [`pair`](Count::pair) has an example.
+    /// heavy ones. For an `InPlaceEventCount`, it is an `add` to memory, a test and a branch. With waiters it makes one
+    /// system call, and briefly takes a lock if tasks are waiting. Release: everything written before is visible to any
+    /// thread that sees the new count. [`pair`](Count::pair) has an example.
     #[inline]
     pub fn increment(&mut self) {
         self.add(1);

@@ -47,14 +47,14 @@ pub trait Kind: Send + Sync + 'static {
 
 /// A kind with one incrementer.
 pub trait SoleKind: Kind {
-    /// The incrementer's copy of the count, if the kind uses one. A loop of increments has the copy in a register, so
-    /// no increment loads what the previous one stored.
+    /// The incrementer's copy of the count, if the kind uses one. A loop of increments keeps the copy in a register, so
+    /// no increment loads the value that the previous one stored.
     type Cached: std::fmt::Debug + Send + Sync;
 
     /// Reads the copy for a new incrementer.
     fn cache(&self) -> Self::Cached;
 
-    /// Like [`add`](Kind::add), by the incrementer that has a cached copy of the count.
+    /// Like [`add`](Kind::add), for the incrementer that has a cached copy of the count.
     ///
     /// # Safety
     /// The contract of [`add`](Kind::add). The copy comes from [`cache`](SoleKind::cache), and each call of `add` or

@@ -11,10 +11,10 @@ const FLAG: u64 = 1;
 
 /// The kind with many incrementers.
 ///
-/// The word is `value << 1 | flag`. Waiters set the flag by compare-and-swap, so only on the value they wait on;
-/// incrementers add 2 and learn from the fetched word whether there are waiters.
+/// The word is `value << 1 | flag`. Waiters set the flag by compare-and-swap, which succeeds only if the word still has
+/// the value they wait on. Incrementers add 2, and the fetched word tells them whether there are waiters.
 ///
-/// All changes of one word have one order, the word's modification order, and that alone proves that no wake-up is
+/// All changes to one word are totally ordered by its modification order, and that alone proves that no wake-up is
 /// lost. If a waiter's flag comes before an increment in this order, the increment fetches it and wakes the waiter. If
 /// it comes after, the compare-and-swap finds another value. The flag is cleared before the wake-up: a waiter that fell
 /// asleep before the clearing is woken, and a waiter that tries later finds a word without the flag and does not fall

@@ -3,8 +3,8 @@
 //! An event count is a number that only grows. A waiter takes a [`snapshot`](Count::snapshot), checks the state whose
 //! changes the count announces, and, if there is nothing to do, waits until the count differs from the snapshot. After
 //! changing that state, the notifier increments the count. The two share no lock, and no wake-up can be lost: a change
-//! that the waiter missed came before an increment that ends its wait at once. While no waiter sleeps, an increment
-//! makes no system call.
+//! that the waiter missed is followed by an increment, which ends the wait at once. While no waiter sleeps, an
+//! increment makes no system call.
 //!
 //! # Which one do I want?
 //! | incrementers | waiters in one process | waiters in several processes | increment without waiters |
@@ -13,12 +13,12 @@
 //! | one thread at a time | [`SpEventCount`], [`SpEventCount64`] | [`SharedSpEventCount`], [`SharedSpEventCount64`] | a store, two loads, a [light fence](millstream_fence::light) |
 //! | one thread at a time, x86-64 | `InPlaceEventCount`, `InPlaceEventCount64` | | an addition to memory: one to four cycles, by processor |
 //!
-//! Take 64 bits if the count is also a sequence: then [`value`](Count::value) is the published position, and an
-//! increment publishes. Take 64 bits, too, if a waiter may be kept from running while the count wraps around. With 32
+//! Use 64 bits if the count is also a sequence: then [`value`](Count::value) is the published position, and an
+//! increment publishes. Also use 64 bits if a waiter may be kept from running while the count wraps around. With 32
 //! bits, a waiter that does not run during exactly 2³¹ or 2³² increments (a few seconds of nothing but increments)
 //! finds the count unchanged and waits for one more increment.
 //!
-//! An event count is not a lock, and it passes no value: it tells *that* something changed, not what.
+//! An event count is not a lock, and it does not carry a value: it tells *that* something changed, not what.
 //!
 //! # Both sides
 //! ```
@@ -52,29 +52,29 @@
 //! the count's word. In a count with one incrementer, a `u32` follows that is 1 while there may be waiters.
 //! The last field is a `u32` that is 1 if the single incrementer's process registered for heavy fences, else 0.
 //!
-//! Any process may be killed at any moment. A killed waiter leaves at worst a flag, which costs the next increment one
-//! system call. A killed incrementer may leave sleepers that it has not woken, so a thread that waits for a shared
-//! count checks it once a second.
+//! Any process may be killed at any moment. At worst, a killed waiter leaves the flag set, which costs the next
+//! increment one system call. A killed incrementer may leave sleepers that it has not woken, so a thread that waits for
+//! a shared count checks it once a second.
 //!
 //! # How it works
-//! A flag beside the number says that a waiter sleeps or is about to. A waiter spins for a while, may nap (see
-//! [`SpinPolicy`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the same. A
-//! task first adds its waker to a list. An increment that finds the flag wakes the waiters. An increment must not
-//! overlook the flag of a waiter that falls asleep. Each kind of count ensures this in its own way, explained beside
-//! its code:
+//! A flag next to the number says that a waiter is asleep or about to fall asleep. A waiter spins for a while, may nap
+//! (see [`SpinPolicy`]), then sets the flag, and falls asleep in the kernel (futex) only if the number is still the
+//! same. A task first adds its waker to a list. An increment that finds the flag wakes the waiters. An increment must
+//! not overlook the flag of a waiter that is falling asleep. Each kind of count ensures this in its own way, explained
+//! next to its code:
 //!
 //! - `many.rs`: flag and number are in one word that is changed by atomic read-modify-writes only.
 //! - `unlocked.rs` (one incrementer, in place, x86-64): the waiter's [heavy fence](millstream_fence::heavy) interrupts
 //!   the incrementer between two instructions, and the whole increment is one instruction.
 //! - `two_word.rs` (one incrementer): the incrementer's light fence pairs with the waiter's heavy fence.
 //!
-//! A waiter that gives up (deadline, dropped future, killed process) leaves at worst the flag. Waiters for a count with
-//! a single incrementer pay for the fence, some 10 µs, each time they go to sleep.
+//! At worst, a waiter that gives up (deadline, dropped future, killed process) leaves the flag set. Waiters for a count
+//! with a single incrementer pay for the fence, some 10 µs, each time they go to sleep.
 //!
 //! # Progress
-//! Snapshots are wait-free, and so are increments without waiters; with waiters an increment is a system call, and a
-//! short lock if tasks wait. Waiting blocks. A thread that is stopped anywhere in a wait hinders no other thread; a
-//! thread that is stopped between its increment and the wake-up delays that wake-up.
+//! Snapshots are wait-free, and so are increments without waiters; with waiters an increment makes a system call, and
+//! briefly takes a lock if tasks are waiting. Waiting blocks. A thread that is stopped anywhere in a wait does not hold
+//! up any other thread; a thread that is stopped between its increment and the wake-up delays that wake-up.
 //!
 //! # Wakers
 //! A waker is cloned, woken and dropped outside every lock, so it may use the count it waits for. A waker that panics
@@ -126,10 +126,10 @@ pub mod parameters {
     pub use super::scope::Shared;
     pub use super::two_word::TwoWord;
 
-    /// The kind with one incrementer and one word. Machines without it have the two words in its place.
+    /// The kind with one incrementer and one word. Other machines use two words instead.
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     pub type InPlace<W> = super::unlocked::Unlocked<W>;
-    /// The kind with one incrementer and one word. Machines without it have the two words in its place.
+    /// The kind with one incrementer and one word. Other machines use two words instead.
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     pub type InPlace<W> = TwoWord<W>;
 }

@@ -25,7 +25,7 @@ impl Quiet {
     /// The longest sleep before the next check; `None` when no further check is needed.
     pub(super) fn nap(&mut self, announced: Announced) -> Option<Duration> {
         if announced == Announced::Newly {
-            // The flag was gone, so the time before does not count.
+            // The flag had been cleared, so the time before that does not count.
             *self = Self::new();
         }
         if self.since.elapsed() >= Self::MIN_QUIET {

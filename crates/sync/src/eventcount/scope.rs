@@ -26,7 +26,7 @@ pub trait Scope: Default + Send + Sync + 'static {
     /// The incrementer's fence between its store of the value and its load of the flag.
     fn light();
 
-    /// Passes the waiter's fence, if the kind needs one, between setting the flag and checking the count again.
+    /// Executes the waiter's fence, if the kind needs one, between setting the flag and checking the count again.
     fn confirm(&self, overlooks: Overlooks) -> Certainty;
 }
 
@@ -63,7 +63,7 @@ pub enum Overlooks {
 pub enum Certainty {
     /// At once, if the count is still the same.
     Now,
-    /// After a second in which the count does not change.
+    /// After a second without a change of the count.
     InTime,
 }
 

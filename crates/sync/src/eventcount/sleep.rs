@@ -98,9 +98,10 @@ mod futex {
     }
 }
 
-/// A futex with no more order than the kernel promises: what a thread did before a wake-up is visible to the threads
-/// that it wakes, and to those that compare the word afterwards. A wake-up does not show its caller what the sleepers
-/// did before. Loom's locks would show it, because each of their operations is a full fence.
+/// A futex with no stronger ordering than the kernel promises: a thread's writes before a wake-up are visible to the
+/// threads that it wakes, and to those that compare the word afterwards. The sleepers' earlier writes do not become
+/// visible to the thread that wakes them. Loom's locks would make them visible, because each of their operations is a
+/// full fence.
 #[cfg(loom)]
 mod model {
     use std::collections::VecDeque;
@@ -115,11 +116,12 @@ mod model {
 
     #[derive(Debug, Default)]
     pub struct Queue {
-        /// The number of wake-ups. A wake-up changes it with release only, and sleepers read it with acquire only.
+        /// The number of wake-ups. A wake-up changes it with release ordering only, and sleepers read it with acquire
+        /// ordering only.
         wakes: AtomicU32,
-        /// In order of arrival. The lock and the sleeper's flag are those of the standard library: loom switches
-        /// threads only in its own operations, so no thread ever waits for the lock, and neither of them orders
-        /// anything in the model.
+        /// The sleepers in order of arrival. The lock and the sleeper's flag are those of the standard library: loom
+        /// switches threads only in its own operations, so no thread ever waits for the lock, and neither of them
+        /// orders anything in the model.
         sleepers: Mutex<VecDeque<Arc<Sleeper>>>,
     }
 

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-/// For how long a waiter spins and naps before it sleeps until it is woken.
+/// How long a waiter spins and naps before it sleeps until it is woken.
 ///
 /// A waiter that spins or naps has not set the flag, so the incrementer pays for no system call. The waiter first
 /// checks the count `spins` times with a pause instruction between checks. Then it naps `naps` times, each nap twice as
 /// long as the one before, up to 10 ms. Then it sets the flag and sleeps until it is woken.
 ///
 /// Spinning pays if a running thread is expected to make the change within a microsecond. Napping suits a consumer that
-/// may let work gather: the naps bound the rate of wake-ups, at the price of up to a nap of delay, so napping is off by
-/// default.
+/// may let work accumulate: the naps bound the rate of wake-ups, but may delay an event by up to a nap, so napping is
+/// off by default.
 ///
 /// ```
 /// use std::time::Duration;

@@ -129,7 +129,7 @@ fn an_incrementer_goes_on_from_the_count_it_finds_and_wraps_around() {
         values.push(reader.value());
     }
     assert_eq!(values, [u32::MAX.into(), u32::MAX.into(), 0, 0, 3]);
-    // The first incrementer is gone. The next one goes on from what it finds.
+    // The first incrementer is gone. The next one continues from the current count.
     increment(&count);
     count.split().0.add(1);
     assert_eq!((count.value(), count.has_changed(key)), (5, true));

@@ -11,7 +11,7 @@ use super::tasks::wake_contained;
 
 /// The alarms of one process, and the thread that serves them.
 struct Timekeeper {
-    /// The process that made this value: a forked child lacks the thread, and inherits locks in any state.
+    /// The process that made this value: a forked child lacks the thread, and inherits the locks in an arbitrary state.
     pid: u32,
     has_thread: Mutex<bool>,
     alarms: Mutex<BTreeMap<(Instant, u64), Waker>>,
@@ -53,7 +53,7 @@ impl Timekeeper {
         }
     }
 
-    /// Starts the thread that serves the alarms, unless that thread runs already; returns whether it runs.
+    /// Starts the thread that serves the alarms, unless it is already running; returns whether it is running.
     fn has_started(&'static self) -> bool {
         let mut has_thread = lock(&self.has_thread);
         if !*has_thread {

@@ -8,9 +8,9 @@ use crate::primitive::{AtomicU32, Ordering};
 
 /// The kind with one incrementer and a flag in a separate word.
 ///
-/// The incrementer only loads and stores: it reads the flag and clears it, stores the new value, passes a light fence,
-/// and reads the flag once more. A waiter sets the flag, passes a heavy fence, and lets the kernel compare the value
-/// while it falls asleep.
+/// The incrementer only loads and stores: it reads the flag and clears it, stores the new value, executes a light
+/// fence, and reads the flag once more. A waiter sets the flag, executes a heavy fence, and lets the kernel compare the
+/// value while it falls asleep.
 ///
 /// No wake-up is lost, because one of the two fences comes first. If it is the light fence, the waiter sees the new
 /// value and does not fall asleep. If it is the heavy fence, the incrementer's second read sees the flag, unless this
@@ -94,7 +94,7 @@ impl<W: Width> Kind for TwoWord<W> {
     }
 
     fn announce(&self, value: u64) -> Announced {
-        // A flag for a value that has passed would cost the incrementer a system call and help no waiter.
+        // A flag for an earlier value would cost the incrementer a system call without helping any waiter.
         if self.value() != value {
             return Announced::Changed;
         }

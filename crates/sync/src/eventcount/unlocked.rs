@@ -22,22 +22,22 @@ use crate::primitive::Ordering;
 /// incrementer does not wake the waiter.
 ///
 /// # When a waiter may sleep without limit
-/// A waiter of this kind sets the flag, issues a [heavy fence](millstream_fence::heavy), and falls asleep only if the
+/// A waiter of this kind sets the flag, executes a [heavy fence](millstream_fence::heavy), and falls asleep only if the
 /// kernel then still finds the value on which it waits. The fence interrupts each core that runs the process:
 ///
 /// - An interrupt comes between two instructions, never inside one, so each `add` is wholly before or wholly after it.
 ///   The interrupt drains the sum of an earlier `add` to memory, so the waiter finds another value and does not sleep.
 ///   A later `add` reads the word with the flag, and the incrementer wakes the waiter.
-/// - An incrementer that did not run during the fence passed a full barrier when its core switched to another thread.
+/// - An incrementer that did not run during the fence executed a full barrier when its core switched to another thread.
 ///   The kernel checks which cores run the process only after the waiter's flag is in memory. So the incrementer's
 ///   earlier sums are in memory, as above, and its instructions after the switch back see the flag.
 ///
 /// This protects only the flag that was set *during the fence*. Suppose that flag were cleared, and another waiter set
-/// it again for the same value. Until that waiter has passed its own fence, its flag may be overwritten, although the
+/// it again for the same value. Until that waiter has executed its own fence, its flag may be overwritten, although the
 /// first waiter relies on it. Therefore the flag is cleared only together with a change of the value. When the
 /// incrementer finds the flag only by the sign of its sum, it wakes the waiters and leaves the flag set; the next
-/// increment removes it, at the price of one more system call. As a consequence, the kernel needs to compare only the
-/// value, and the flag may lie outside the futex word.
+/// increment clears it, which costs one more system call. As a consequence, the kernel needs to compare only the value,
+/// and the flag may be outside the futex word.
 ///
 /// Without such a fence, the waiter sleeps for short, growing times and checks again after each. If the value is still
 /// the same a second after the waiter saw the flag, it sleeps without limit. Interrupts drain each core's buffer, and
@@ -49,9 +49,10 @@ use crate::primitive::Ordering;
 /// is cleared without a change of the value.
 ///
 /// # Source
-/// The single-producer form of Paul Khuong's event counts in Concurrency Kit. New here are the fence instead of a
-/// one-second wait, the flag that stays as long as its value even if no waiter is left, and the test of a 64-bit word's
-/// sign, for which Concurrency Kit uses an `xadd` that costs five times as much.
+/// The single-producer form of Paul Khuong's event counts in Concurrency Kit. This version differs in three ways: it
+/// uses the fence instead of a one-second wait, the flag stays as long as its value even if no waiter is left, and the
+/// sign of a 64-bit word is tested directly. Concurrency Kit uses an `xadd` for that test, which costs five times as
+/// much.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Unlocked<W: Width>(W::Atomic);
@@ -82,7 +83,7 @@ impl<W: Width> Unlocked<W> {
 }
 
 impl<W: Width> SoleKind for Unlocked<W> {
-    /// The instruction reads the count where it is.
+    /// There is no copy: the instruction reads the count in memory.
     type Cached = ();
 
     fn cache(&self) {}

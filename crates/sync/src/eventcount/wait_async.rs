@@ -15,10 +15,10 @@ use super::timekeeper;
 impl<K: Kind> Count<K, Private> {
     /// A future that is ready when the count differs from `key`.
     ///
-    /// It may be dropped at any time; a wake-up meant for a single waiter then passes to another waiter. Polling never
-    /// sleeps; when the task is about to wait, the poll takes a lock briefly and, with a single incrementer, passes a
-    /// heavy fence (some 10 µs). Everything written before the increment that ended the wait is visible afterwards
-    /// (acquire).
+    /// It may be dropped at any time; a wake-up meant for a single waiter is then passed on to another waiter. Polling
+    /// never sleeps; when the task is about to wait, the poll briefly takes a lock and, if the count has a single
+    /// incrementer, executes a heavy fence (some 10 µs). Everything written before the increment that ended the wait is
+    /// visible afterwards (acquire).
     ///
     /// ```
     /// use millstream_sync::eventcount::EventCount;
@@ -121,8 +121,8 @@ impl<K: Kind> Drop for WaitAsync<'_, K> {
         if let Some(ticket) = self.ticket.take()
             && !self.count.scope.tasks.leave(ticket)
         {
-            // An increment woke this task before the drop, and perhaps only this task. So the wake-up passes to the
-            // next waiter.
+            // An increment woke this task before the drop, and perhaps only this task. So the wake-up is passed on to
+            // the next waiter.
             self.count.wake(1);
         }
     }

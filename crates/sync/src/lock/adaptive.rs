@@ -16,8 +16,8 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 /// try again.
 ///
 /// # Why no wake-up is lost
-/// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, passes a heavy fence, and then
-/// checks the lock. A releasing thread frees the lock, passes a light fence, and then reads the sleepers. One of the
+/// A waiter that is about to sleep registers as a sleeper, clears the flag `CALLED`, executes a heavy fence, and then
+/// checks the lock. A releasing thread frees the lock, executes a light fence, and then reads the sleepers. One of the
 /// two fences comes first. If it is the light one, the waiter's check finds the lock free, or taken by a third thread
 /// that will release it later. If it is the heavy one, the releasing thread finds a sleeper and `CALLED` clear. It then
 /// *calls* a waiter: it sets `CALLED` and increments the event count. The waiter took its snapshot of the count before
@@ -26,9 +26,9 @@ use crate::primitive::{AtomicBool, AtomicU32, Ordering, const_fn, heavy, light};
 /// If the releasing thread finds `CALLED` already set, it calls no waiter. The thread that set the flag has incremented
 /// the event count or is about to, so a waiter wakes up. There are two cases. The waiter may acquire the lock while it
 /// spins. Then it clears the flag before its own release, and that release calls a sleeper if there still is one.
-/// Otherwise it clears the flag, passes its heavy fence, and checks the lock. The releasing thread found the flag still
-/// set, so the waiter's heavy fence comes after the releasing thread's light fence. The check then finds the lock free,
-/// or taken by a thread that releases it later.
+/// Otherwise it clears the flag, executes its heavy fence, and checks the lock. The releasing thread found the flag
+/// still set, so the waiter's heavy fence comes after the releasing thread's light fence. The check then finds the lock
+/// free, or taken by a thread that releases it later.
 #[derive(Debug)]
 pub struct Adaptive {
     taken: AtomicBool,
@@ -78,7 +78,7 @@ impl Adaptive {
                 break;
             }
         }
-        // This thread holds the lock; if other waiters sleep, the release calls one of them.
+        // This thread holds the lock; if other waiters are asleep, the release calls one of them.
         self.sleepers.fetch_and(!CALLED, Ordering::Relaxed);
         self.sleepers.fetch_sub(SLEEPER, Ordering::Relaxed);
     }

@@ -1,6 +1,6 @@
 //! AMD's erratum 147: early Opterons may let a load that follows a locked instruction read a stale value.
 
-/// To be called right after the locked instruction that acquires a lock. Costs a load and a branch on x86-64, and
+/// Must be called right after the locked instruction that acquires a lock. Costs a load and a branch on x86-64, and
 /// nothing elsewhere.
 #[inline(always)]
 pub(super) fn after_acquisition() {

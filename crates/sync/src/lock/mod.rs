@@ -23,8 +23,8 @@
 //!
 //! # When the standard mutex is the right choice
 //! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles, which
-//! does not matter to a thread that holds the lock for a microsecond. It poisons itself when its holder panics, which
-//! these locks do not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an
+//! does not matter to a thread that holds the lock for a microsecond. It is poisoned when its holder panics, while
+//! these locks are not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an
 //! `Adaptive` makes such a call, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A
 //! lock that only spins is wrong wherever a thread may be preempted while it holds the lock, that is, everywhere except
 //! in a real-time set-up. With more threads than cores, the waiters burn their time slices until the holder runs again.
@@ -44,8 +44,8 @@
 //! compiler, and a plain store releases a lock. Code that omits the orderings runs on x86-64 and fails elsewhere, which
 //! is why the models in `models.rs` explore weak orderings, too.
 //!
-//! One old processor breaks its promise: early Opterons may let a load after a locked instruction read a stale value
-//! (erratum 147). On such a processor all locks here put a load fence after the instruction.
+//! One old processor violates this guarantee: early Opterons may let a load after a locked instruction read a stale
+//! value (erratum 147). On such a processor, all locks here execute a load fence after the instruction.
 //!
 //! # Source of the idea
 //! Nathan Taylor's talk on locks in a shared allocator, for the spin locks; Thomas Anderson, *The performance of spin

@@ -49,7 +49,8 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static)
     builder.check(model);
 }
 
-/// Runs `others` threads beside this one. Each thread, this one included, enters the locked section `each` times.
+/// Runs `others` threads in addition to this one. Each thread, this one included, enters the locked section `each`
+/// times.
 fn visits<L: Lock>(preemptions: Option<usize>, others: usize, each: u32) {
     explore(preemptions, move || {
         let guarded = Arc::new(Guarded::<L>::default());

@@ -7,9 +7,9 @@ use crate::primitive::{AtomicU32, Ordering, const_fn, spin_loop};
 /// Draws a number and waits until it is served: first come, first served.
 ///
 /// Fair: a thread waits only for the threads before it. That is also its weakness: if the next thread in line is not
-/// running, all wait for it. With more threads than cores, take another lock. Acquiring blocks, by spinning with
-/// yields; trying is wait-free; releasing is wait-free, a load and a store. Acquiring is an acquire, releasing a
-/// release. Correct for up to 2³² threads.
+/// running, all wait for it. With more threads than cores, use another lock. Acquiring blocks, by spinning with yields;
+/// trying is wait-free; releasing is wait-free, a load and a store. Acquiring is an acquire, releasing a release.
+/// Correct for up to 2³² threads.
 #[derive(Debug)]
 pub struct Ticket {
     next: AtomicU32,

@@ -28,7 +28,7 @@ pub struct Area {
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// The party that registers the areas of this process's threads.
+/// The code that registers the areas of this process's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The C library registered each thread when it started.
@@ -109,7 +109,7 @@ impl Area {
         Area { offset, _of_this_thread: PhantomData }
     }
 
-    /// The party that registers this process's threads; [`None`](Source::None) if this thread has no area. Costs what
+    /// The code that registers this process's threads; [`None`](Source::None) if this thread has no area. Costs what
     /// [`current`](Self::current) costs.
     #[must_use]
     pub fn source() -> Source {
@@ -161,7 +161,7 @@ impl Area {
     }
 }
 
-/// Whether the kernel fills in concurrency ids. It tells this to every process at the start.
+/// Whether the kernel fills in concurrency ids. The kernel tells every process at start-up.
 fn has_concurrency_ids() -> bool {
     /// `AT_RSEQ_FEATURE_SIZE`: the number of an area's bytes that the kernel knows. Both ways to register an area give
     /// it 32 bytes, so these words are within it.

@@ -12,7 +12,7 @@ use super::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome};
 use super::words::Words;
 
 /// A bag of values, for example of reusable buffers. Each processor has a list, and a value is taken from the
-/// processor's own list while that list has any.
+/// processor's own list unless that list is empty.
 ///
 /// Each put and each take is one [section](super), without atomic instructions. After four aborted sections, while a
 /// thread [drains](Bag::drain) the bag, and where the kernel has no sections, the operation uses a list that all
@@ -62,8 +62,8 @@ impl<T> Bag<T> {
         Bag { lists: Words::new(2), rest: Mutex::new(Vec::new()), by_sections: restart(Sections::All).is_ok() }
     }
 
-    /// Puts a value in. Allocates. Otherwise wait-free, unless the operation uses the shared list and its mutex;
-    /// [`Bag`] names the cases. Release: the thread that takes the value sees everything written before.
+    /// Puts a value in. Allocates a node; otherwise wait-free, unless the operation uses the shared list and its mutex
+    /// (see [`Bag`]). Release: the thread that takes the value sees everything written before.
     pub fn put(&self, value: T) {
         let node = Box::into_raw(Box::new(Node { next: 0, value }));
         // SAFETY: each processor has two words, all sections here use the same slot numbering, and this thread owns the
@@ -140,7 +140,7 @@ impl<T> Bag<T> {
     }
 
     fn rest(&self) -> MutexGuard<'_, Vec<T>> {
-        // Poison is harmless: a panic of a destructor or an allocation leaves no change of the list half-done.
+        // Poison is harmless: a panic of a destructor or an allocation never leaves the list half changed.
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,7 +151,7 @@ impl<T> Bag<T> {
     unsafe fn empty(node: u64, values: &mut Vec<T>) {
         let mut node: *mut Node<T> = ptr::with_exposed_provenance_mut(node as usize);
         while !node.is_null() {
-            // SAFETY: the caller promises that `put` made the node by a box and that no list has it.
+            // SAFETY: the caller promises that `put` allocated the node as a box and that it is in no list.
             let Node { next, value } = *unsafe { Box::from_raw(node) };
             values.push(value);
             node = ptr::with_exposed_provenance_mut(next as usize);

@@ -46,8 +46,7 @@ struct Own {
     state: Cell<State>,
 }
 
-/// Unregisters the area when the thread ends, before its memory serves another purpose: the kernel must not write to it
-/// then.
+/// Unregisters the area when the thread ends, before its memory is reused: the kernel must not write to it then.
 struct End;
 
 thread_local! {
@@ -71,7 +70,7 @@ fn register(own: &Own) -> State {
         return State::Refused;
     }
     match call(own.area.get(), 0) {
-        // Busy: a signal handler on this thread registered the area meanwhile.
+        // Busy: a signal handler on this thread has registered the area in the meantime.
         0 | libc::EBUSY => State::Registered,
         _ => State::Refused,
     }

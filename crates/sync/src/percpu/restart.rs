@@ -15,9 +15,9 @@ pub enum Sections {
 /// Aborts each section of *this process* that is in progress, and orders memory accesses.
 ///
 /// A section that commits after this call sees everything written before the call; a section that commits without
-/// seeing it has committed when the call returns. So a thread first sets a word that the sections check and that keeps
-/// them out, then calls this function, and then owns the data until it clears the word. Sections of other processes
-/// continue undisturbed.
+/// seeing it has already committed when the call returns. So a thread first sets a word that the sections check and
+/// that keeps them out. Then it calls this function, and owns the data until it clears the word. Sections of other
+/// processes continue undisturbed.
 ///
 /// Blocks for about 0.4 µs with one running thread and 2 to 10 µs with several: one system call (Linux ≥ 5.10), which
 /// interrupts the processors that run this process.

@@ -37,12 +37,12 @@ use super::{Activity, Area, activity};
 ///
 /// Where the kernel cannot restart sections, and for a store whose sections were aborted four times, the holder
 /// *pins* the lock for the length of one store: two atomic instructions. A thread that wants to take the lock away
-/// meanwhile waits for that one store.
+/// during that time waits for that one store.
 ///
 /// # Source of the idea
 /// Tim Harris and Keir Fraser, *Revocable locks for non-blocking programming* (2005); Paul Khuong for the observations
-/// that restartable sequences provide what these locks need, and that a thread can thereby hold a lock until it is
-/// preempted. `examples/flat_combining.rs` builds flat combining on it.
+/// that restartable sequences suit these locks, and that they allow a thread to hold a lock until it is preempted.
+/// `examples/flat_combining.rs` builds flat combining on it.
 #[derive(Debug)]
 pub struct Revocable {
     /// The token of the owner, with or without [`PINNED`]; zero if there is none. It names the owner's thread, so that

@@ -1,10 +1,10 @@
 //! The sections: each finds the slot of the processor on which it runs, and changes it by one store at its very end.
 //!
-//! Each call makes one attempt. A caller calls again while the outcome is [`Aborted`](Outcome::Aborted), at most
-//! [`MAX_ATTEMPTS`] times, and then takes another path: under a debugger that steps through a section, every attempt is
-//! aborted. Wait-free, without atomic instructions and without fences. The values that a section reads were written by
-//! sections on the same slot. A thread that accesses a slot in any other way first sets a word that the sections check,
-//! and then [`restart`](super::restart())s the sections.
+//! Each call makes one attempt. A caller retries while the outcome is [`Aborted`](Outcome::Aborted), makes at most
+//! [`MAX_ATTEMPTS`] attempts, and then takes another path: under a debugger that steps through a section, every attempt
+//! is aborted. Wait-free, without atomic instructions and without fences. The values that a section reads were written
+//! by sections on the same slot. A thread that accesses a slot in any other way first sets a word that the sections
+//! check, and then [`restart`](super::restart())s the sections.
 
 use std::arch::asm;
 use std::ptr::NonNull;

@@ -13,7 +13,7 @@ pub(super) const MAX_WORDS: usize = STRIDE / size_of::<u64>();
 
 /// Some words, with one copy for each processor, and as many further copies for changes outside sections.
 ///
-/// A change goes to the copy of the processor on which it runs, by a [section](super). After four aborted sections, or
+/// A [section](super) applies a change to the copy of the processor on which it runs. After four aborted sections, or
 /// where the kernel has no sections, an atomic instruction changes a copy that the thread's number selects. Every
 /// change is in exactly one copy; the caller decides how the copies combine: a sum, a maximum.
 ///
@@ -207,7 +207,7 @@ impl<'a> Word<'a> {
 /// together have adjacent numbers, so they share copies only if there are more threads than copies.
 fn thread_number() -> u32 {
     const UNKNOWN: u32 = u32::MAX;
-    /// The number of threads that have asked so far.
+    /// The number of threads that have asked for a number so far.
     static THREADS: AtomicU32 = AtomicU32::new(0);
     thread_local! {
         static NUMBER: Cell<u32> = const { Cell::new(UNKNOWN) };

@@ -6,8 +6,8 @@
 //!
 //! If the environment asks for symmetric fences, both are plain full fences, like the real ones in that case.
 //!
-//! There is a second reason to make these fences of accesses, and not of loom's fences: loom may switch threads between
-//! two accesses, but never between an access and the fence that follows it.
+//! There is a second reason to build these fences from accesses rather than from loom's fences: loom may switch threads
+//! between two accesses, but never between an access and the fence that follows it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, LazyLock};
@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::thread;
 
-/// The largest number of threads in a model that pass fences.
+/// The largest number of threads in a model that execute fences.
 const MAX_THREADS: usize = 3;
 
 /// The words of one execution of a model.
@@ -97,7 +97,7 @@ pub fn heavy() {
     fence(Ordering::SeqCst);
 }
 
-/// Passes a heavy fence, which a model never refuses.
+/// Executes a heavy fence, which a model never refuses.
 pub(crate) fn try_heavy() -> bool {
     heavy();
     true
@@ -111,7 +111,7 @@ fn visit(words: &Words, own: Option<usize>) {
     }
 }
 
-/// A ticket for a fence, which `is_done` passes.
+/// A ticket for a fence, which `is_done` executes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ticket;
 

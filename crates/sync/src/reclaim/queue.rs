@@ -14,7 +14,7 @@ use crate::primitive::{AtomicPtr, Ordering};
 /// A first-in, first-out queue for any number of threads, without a bound.
 ///
 /// Lock-free: an operation starts over only if another operation has made progress. Linearizable. This queue is for
-/// producers that must never be refused. For a bounded queue, take a channel of `millstream-ring`.
+/// producers that must never be refused. For a bounded queue, use a channel of `millstream-ring`.
 ///
 /// The algorithm is that of Michael and Scott (1996): a list whose first node is a dummy. `push` links a node behind
 /// the last one, and then moves `tail`. A thread that finds `tail` behind the last node moves it, too.
@@ -108,7 +108,7 @@ impl<T, S: Scheme> Queue<T, S> {
         });
     }
 
-    /// Removes the first value, if there is one. Retires a node, and so may run two destructors of earlier objects; if
+    /// Removes the first value, if there is one. Retires a node, which may run two destructors of earlier objects; if
     /// one of them panics, the value is dropped.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {

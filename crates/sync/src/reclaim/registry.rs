@@ -52,8 +52,8 @@ impl<R> Registry<R> {
         unsafe { &*entry }
     }
 
-    /// Idle entries whose record is wanted. Each is acquired when the iterator reaches it, and belongs to the caller
-    /// alone until the caller releases it.
+    /// The idle entries whose records are wanted. Each is acquired when the iterator reaches it, and belongs to the
+    /// caller alone until the caller releases it.
     pub(crate) fn acquire_idle(&self, is_wanted: impl Fn(&R) -> bool) -> impl Iterator<Item = &Entry<R>> {
         self.iter().filter(move |entry| is_wanted(&entry.record) && entry.try_acquire())
     }
@@ -63,8 +63,8 @@ impl<R> Registry<R> {
         entry.taken.store(false, Ordering::Release);
     }
 
-    /// All entries, including idle ones. An entry that is added meanwhile may be missed; the schemes show why that is
-    /// harmless.
+    /// All entries, including idle ones. An entry that is added during the iteration may be missed; the schemes show
+    /// why that is harmless.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<R>> {
         // SAFETY: entries live as long as the list, and are initialized before they are published.
         let entry = |entry: *const Entry<R>| unsafe { entry.as_ref() };

@@ -1,5 +1,5 @@
-//! Retired objects. They are unreachable, and are freed a few at a time when no reader uses them any more. So no single
-//! `retire` pays for a whole batch, and memory returns to the allocator at the pace of the requests.
+//! Retired objects. They are unreachable, and are freed a few at a time when no reader uses them any longer. So no
+//! single `retire` pays for a whole batch, and memory returns to the allocator at the rate at which it is requested.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -9,7 +9,7 @@ use super::{epoch, hazard};
 pub trait Scheme: sealed::Protect + Send + Sync + 'static {}
 
 /// Protection by the process's [`epoch`](super::epoch) collector, which is the cheapest. A thread that stops inside an
-/// operation holds back every object retired meanwhile.
+/// operation holds back every object retired in the meantime.
 #[derive(Debug, Clone, Copy)]
 pub struct Epochs;
 

@@ -13,8 +13,9 @@ use millstream_fence::Fence;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// The number of objects that each thread retires before it passes a fence and frees what it can. With a larger
-    /// batch more objects share the cost of a fence (some 10 µs), and more memory waits. At least 1.
+    /// The number of objects that each thread retires before it executes a fence and frees those that no reader uses.
+    /// With a larger batch, more objects share the cost of a fence (some 10 µs), and more memory waits to be freed. At
+    /// least 1.
     pub batch: usize,
     /// The fence. [`Fence::FAST`] frees sooner; with [`Fence::QUIET`] no call waits in the kernel and no other core is
     /// interrupted. The readers' work is the same.

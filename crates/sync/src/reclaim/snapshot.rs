@@ -48,7 +48,7 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
 
     /// The current value, for as long as the caller keeps it.
     ///
-    /// Wait-free; costs a locked addition more than [`read`](Snapshot::read).
+    /// Wait-free; costs one locked addition more than [`read`](Snapshot::read).
     #[must_use]
     pub fn get(&self) -> Arc<T> {
         let reading = self.read();
@@ -70,8 +70,8 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
         unsafe { retire(&guard, old) };
     }
 
-    /// Replaces the value by the result of `change`, which is called again if another writer was first. Returns the new
-    /// value.
+    /// Replaces the value with the result of `change`, which is called again if another writer was first. Returns the
+    /// new value.
     ///
     /// Lock-free, if `change` is.
     pub fn update(&self, mut change: impl FnMut(&T) -> T) -> Arc<T> {

@@ -17,7 +17,7 @@ fn with_other_areas() {
     sources::again_with_other_areas("with_other_areas", "percpu::");
 }
 
-/// A slot. Its size is the distance that slots must have.
+/// A slot. Its size must equal the distance between slots.
 #[derive(Clone)]
 #[repr(align(4096))]
 struct Page([u64; STRIDE / 8]);

@@ -37,7 +37,7 @@ struct Node {
     taken: AtomicBool,
 }
 
-/// The results of all workers' operations.
+/// The results of all the workers' operations.
 #[derive(Default)]
 struct Done {
     added: AtomicU64,
@@ -181,7 +181,7 @@ fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u
     [done.aborted.into_inner(), done.finished.into_inner()]
 }
 
-/// The number of nodes of a list that no thread uses any more.
+/// The number of nodes in a list that no thread uses any longer.
 fn length(mut node: u64) -> usize {
     let mut length = 0;
     while node != 0 {

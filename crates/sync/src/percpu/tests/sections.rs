@@ -1,4 +1,4 @@
-//! Each section by one thread that stays on its processor.
+//! Runs each section on one thread that stays on its processor.
 
 use std::ptr::NonNull;
 use std::thread;
@@ -141,7 +141,7 @@ fn a_store_is_made_only_while_its_guard_has_the_expected_value() {
     with_an_area(|_| {
         let area = Area::current().unwrap();
         let (guard, mut target) = (7_u64, 0_u64);
-        // SAFETY: both words are live, and no other thread has them.
+        // SAFETY: both words are live, and no other thread can access them.
         let mut store_if =
             |expected| insist(|| (unsafe { section::store_if(area, &guard, expected, &mut target, 5) }, ()));
         assert_eq!(store_if(8).0, Outcome::Different);

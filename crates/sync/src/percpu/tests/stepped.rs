@@ -1,6 +1,6 @@
-//! Single-stepping: a debugger that steps through sections lets none of them end. Every operation finishes
-//! nevertheless, because it takes another path after a few attempts. One test uses ptrace(2), the other uses gdb if it
-//! is installed.
+//! Single-stepping: a debugger that steps through sections keeps all of them from completing. Every operation still
+//! finishes, because it takes another path after a few attempts. One test uses ptrace(2), the other uses gdb if it is
+//! installed.
 
 use std::hint::black_box;
 use std::process::Command;
@@ -57,7 +57,7 @@ fn every_addition_is_made_although_no_section_ends() {
         let ended = libc::WEXITSTATUS(status) - EXACT;
         assert!(ended >= 0, "additions are lost");
         println!("{steps} steps; {ended} of {ADDITIONS} sections ended");
-        // If stepping aborted no section, the test shows nothing. (Without areas no section ended, either.)
+        // If stepping aborted no section, the test shows nothing. (Without areas, no section has completed, either.)
         assert!(ended < ADDITIONS as i32, "stepping did not abort sections");
     }
 }

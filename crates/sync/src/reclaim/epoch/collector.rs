@@ -14,7 +14,7 @@ use super::participant::{EPOCH, FIRST};
 /// Readers and garbage, separate from those of all other collectors: a reader that stays pinned holds back garbage only
 /// here.
 ///
-/// Retired objects that remain when the last handle and the last [`Local`] are gone are freed then.
+/// When the last handle and the last [`Local`] are dropped, the remaining retired objects are freed.
 ///
 /// In a child of `fork`, members that other threads had pinned stay pinned permanently: make a new collector there.
 #[derive(Clone)]
@@ -132,7 +132,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // There are no readers any more, and members' bags became orphans when they left.
+        // There are no readers left, and members' bags became orphans when the members left.
         self.orphans.adopt(|bags| {
             for bag in bags {
                 bag.objects.into_iter().for_each(Retired::free);

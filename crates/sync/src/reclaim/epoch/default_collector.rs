@@ -68,8 +68,8 @@ pub fn stats() -> Stats {
     shared().stats()
 }
 
-/// Closes this thread's batch early, passes the fence unless that would require waiting, and frees all objects that may
-/// be freed; see [`Guard::flush`].
+/// Closes this thread's batch early, executes the fence unless that would require waiting, and frees all objects that
+/// may be freed; see [`Guard::flush`].
 ///
 /// ```
 /// millstream_sync::reclaim::epoch::flush();

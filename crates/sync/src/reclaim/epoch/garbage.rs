@@ -22,7 +22,7 @@ pub(super) struct Bags {
 }
 
 impl Bags {
-    /// The number of bags at the front whose fence has been passed. The call passes a fence unless that would require
+    /// The number of bags at the front whose fence has completed. The call executes a fence unless that would require
     /// waiting.
     pub(super) fn fenced(&self) -> usize {
         self.sealed.iter().take_while(|bag| bag.ticket.is_done()).count()

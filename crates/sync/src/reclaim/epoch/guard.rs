@@ -12,8 +12,8 @@ use super::participant::Left;
 
 /// Keeps alive every object that was reachable when the guard was made. Guards of one thread nest, in any order.
 ///
-/// Hold it briefly: while it lives, no object retired meanwhile is freed. A long reading section should
-/// [`refresh`](Guard::refresh) between steps.
+/// Hold it briefly: no object that is retired while the guard lives is freed before it is dropped. A long reading
+/// section should [`refresh`](Guard::refresh) between steps.
 pub struct Guard<'l> {
     member: &'l Entry<Member>,
     shared: &'l Shared,
@@ -66,7 +66,7 @@ impl<'l> Guard<'l> {
     /// Frees the box behind `object` when all guards alive now are gone.
     ///
     /// Lock-free, amortised constant time. A call pushes to a vector of the thread and frees up to two objects of an
-    /// earlier batch; once per batch it also passes the collector's fence and reads the state of each thread. A panic
+    /// earlier batch; once per batch it also executes the collector's fence and reads the state of each thread. A panic
     /// of a destructor that runs here propagates to the caller.
     ///
     /// # Safety
@@ -110,8 +110,8 @@ impl<'l> Guard<'l> {
         self.member.participant.refresh(&self.shared.epoch);
     }
 
-    /// Closes this thread's batch early, passes the fence unless that would require waiting, and frees all objects that
-    /// may be freed. Objects retired under this guard wait at least until it is dropped.
+    /// Closes this thread's batch early, executes the fence unless that would require waiting, and frees all objects
+    /// that may be freed. Objects retired under this guard wait at least until it is dropped.
     pub fn flush(&self) {
         flush(self.member, self.shared);
     }

@@ -42,20 +42,21 @@ impl Local {
 
     /// Protects all objects reachable from now on, until the guard is dropped.
     ///
-    /// Wait-free. Cost: two loads, a store, a [light fence](millstream_fence::light); and a load and a store to leave.
+    /// Wait-free. Cost: two loads, a store and a [light fence](millstream_fence::light), plus a load and a store to
+    /// leave.
     #[inline(always)]
     pub fn pin(&self) -> Guard<'_> {
         Guard::new(self.member(), &self.shared)
     }
 
-    /// Ensures that this local can retire `objects` more objects and still have at most `limit` waiting to be freed.
-    /// Call it *before* unlinking objects, while there is still a choice.
+    /// Ensures that this local can retire `objects` more objects and still have at most `limit` objects waiting to be
+    /// freed. Call it *before* unlinking objects, while there is still a choice.
     ///
     /// Epochs alone cannot bound garbage: one reader that stops holds back every object retired after it entered. With
     /// this call the writer finds out in time, and may wait, shed load, or report the reader.
     ///
-    /// Lock-free. If there is no room, passes a [heavy fence](millstream_fence::heavy), whatever the settings, and
-    /// checks all members. The caller's own guards hold objects back, too.
+    /// Lock-free. If there is no room, executes a [heavy fence](millstream_fence::heavy), regardless of the settings,
+    /// and checks all members. The caller's own guards hold objects back, too.
     ///
     /// # Errors
     /// [`Stalled`], if readers hold back too much.
@@ -86,7 +87,7 @@ impl Local {
         Err(Stalled { garbage: self.member().garbage(), limit, behind })
     }
 
-    /// Closes the batch early, passes the fence unless that would require waiting, and frees all objects that may be
+    /// Closes the batch early, executes the fence unless that would require waiting, and frees all objects that may be
     /// freed.
     pub fn flush(&self) {
         flush(self.member(), &self.shared);

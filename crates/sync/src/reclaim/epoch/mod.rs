@@ -3,7 +3,7 @@
 //! A reader [pins](pin) its thread and then follows shared pointers by plain loads. A writer unlinks an object and
 //! [retires](Guard::retire) it; the object is freed when every reader pinned at that time has left. Epochs suit short
 //! reading sections; a reader that stops while it is pinned holds back every object retired from then on (see
-//! [`Stats::behind`] and [`Local::make_room`]). If readers may stop for long, or hold a few objects for long, take
+//! [`Stats::behind`] and [`Local::make_room`]). If readers may stop for long, or hold a few objects for long, use
 //! [`hazard`](super::hazard) pointers.
 //!
 //! | I want | use |
@@ -37,7 +37,7 @@
 //!
 //! # How it works, and why it is safe
 //! A thread's whole state is one word: the epoch in which it entered, or none. `participant.rs` has the argument, case
-//! by case, beside the code; `verify/tso` checks it on the x86 machine, by enumeration, and `tests/reclaim_loom.rs` on
+//! by case, next to the code; `verify/tso` checks it on the x86 machine, by enumeration, and `tests/reclaim_loom.rs` on
 //! a weakly ordered one.
 //!
 //! # Bounded garbage
@@ -49,8 +49,8 @@
 //! hazard pointer for each object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle
 //! and Scott, "Interval-based memory reclamation", 2018) need a header in each object and a comparison for each load.
 //! Here a load stays a load, and the *stall is reported*: a writer that has a limit asks for room before it unlinks,
-//! and if there is none, it learns by how many epochs the oldest reader is behind. For the protection of individual
-//! objects there is [`hazard`](super::hazard), where objects are retired in the same way.
+//! and if there is none, it learns by how many epochs the oldest reader is behind. To protect individual objects, use
+//! [`hazard`](super::hazard), where objects are retired in the same way.
 //!
 //! # Source of the idea
 //! Keir Fraser's epochs (2004); the single grace period over a published 64-bit epoch is that of user-space RCU

@@ -1,8 +1,8 @@
 //! The word that a thread publishes while it reads, and the proof that it suffices.
 //!
-//! A reader that enters reads the epoch, publishes it in its own state, and passes a [light](millstream_fence::light)
+//! A reader that enters reads the epoch, publishes it in its own state, and executes a [light](millstream_fence::light)
 //! fence. When it leaves, it publishes that it is in no epoch. The reclaimer first unlinks the objects (1), increments
-//! the epoch (2), passes a heavy fence (3), and scans all states (4). It frees the objects once no state contains an
+//! the epoch (2), executes a heavy fence (3), and scans all states (4). It frees the objects once no state contains an
 //! epoch from before (2). For every reader and every such object, one of two cases applies:
 //!
 //! - The reader's light fence comes before (3). Then its state is visible at (4), unless the reader has left or entered
@@ -15,9 +15,9 @@
 //! reader holds back more objects than necessary. But no object is freed too early, because the argument does not rely
 //! on a recent epoch. So one grace period is enough, and the reader does not read the epoch a second time.
 //!
-//! A reader that refreshes its guard publishes a newer epoch and passes no fence. A scan that still finds the older
-//! epoch holds back more objects than necessary. For a scan that finds the newer epoch the first case applies, because
-//! the reader loaded that epoch with acquire, too.
+//! A reader that refreshes its guard publishes a newer epoch without a fence. A scan that still finds the older epoch
+//! holds back more objects than necessary. For a scan that finds the newer epoch the first case applies, because the
+//! reader loaded that epoch with acquire, too.
 //!
 //! A list entry that is added after the scan began belongs to a reader whose light fence comes after (3): the addition
 //! precedes the fence in its thread, and would be visible otherwise.
@@ -125,8 +125,8 @@ impl Participant {
         }
     }
 
-    /// Marks the thread as ended. Returns [`TheThread`](Left::TheThread) if the thread has no guards any more;
-    /// otherwise [`leave`](Self::leave) returns it for the last guard.
+    /// Marks the thread as ended. Returns [`TheThread`](Left::TheThread) if the thread has no guards left; otherwise
+    /// [`leave`](Self::leave) returns it for the last guard.
     pub(super) fn abandon(&self) -> Left {
         let state = self.own();
         if state & DEPTH == 0 {

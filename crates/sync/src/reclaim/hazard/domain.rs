@@ -10,7 +10,7 @@ use super::slot::Slot;
 
 /// Hazards and garbage, separate from those of all other domains: reclaiming here scans only this domain's hazards.
 ///
-/// Retired objects that remain when the domain is dropped are freed then.
+/// Dropping the domain frees the retired objects that remain.
 pub struct Domain {
     shared: Shared,
 }
@@ -76,7 +76,7 @@ pub struct Stats {
 pub(super) struct Shared {
     pub(super) hazards: Registry<Slot>,
     pub(super) garbage: Registry<Garbage>,
-    /// Whether an idle entry may have garbage. A flush checks all idle entries, whatever this says.
+    /// Whether an idle entry may have garbage. A flush checks all idle entries, whether or not this is set.
     left: AtomicBool,
     pub(super) settings: Settings,
 }

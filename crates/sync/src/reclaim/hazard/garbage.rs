@@ -1,7 +1,7 @@
-//! A thread's garbage: objects that gather, and a batch that waits for its fence.
+//! A thread's garbage: a batch that is being filled, and a batch that waits for its fence.
 //!
 //! A released entry keeps its garbage, which its next owner takes over. So no destructor runs when an entry is
-//! released, and an entry never has more garbage than the bound, whatever threads do.
+//! released, and an entry never has more garbage than the bound, no matter how threads behave.
 
 use alloc::vec::Vec;
 use core::cell::{Cell, UnsafeCell};
@@ -33,11 +33,11 @@ impl<'d> Local<'d> {
     /// Frees the box behind `object` when no hazard protects it.
     ///
     /// Lock-free, amortised constant time. A call pushes to a vector and frees up to two objects of an earlier batch;
-    /// once per batch it also passes the domain's fence, reads all slots, and frees the garbage of one dropped local.
-    /// At most `3 · max(batch, 2 · hazards) + hazards` objects of one local wait when this returns, whatever readers
-    /// do, unless the operating system refuses every heavy fence: then no object is freed. Destructors may retire: the
-    /// objects that they retire add to this bound until the destructors have returned. No destructor runs inside
-    /// another destructor of this local.
+    /// once per batch it also executes the domain's fence, reads all slots, and frees the garbage of one dropped local.
+    /// At most `3 · max(batch, 2 · hazards) + hazards` objects of one local wait to be freed when this returns, no
+    /// matter how readers behave. If the operating system refuses every heavy fence, no object is freed, and this bound
+    /// does not apply. Destructors may retire: the objects that they retire add to this bound until the destructors
+    /// have returned. No destructor runs inside another destructor of this local.
     ///
     /// # Safety
     /// `object` came from [`Box::into_raw`], no shared pointer leads to it, and it is retired once. Its destructor may
@@ -60,9 +60,9 @@ impl<'d> Local<'d> {
         self.garbage.retire(self.shared, unsafe { Retired::with(object, free) });
     }
 
-    /// Passes the fence now and frees all objects that no hazard protects, including the garbage of dropped locals.
-    /// If a quiet fence has not been passed yet, the batch that this call closes waits for it, and only objects of
-    /// earlier batches are freed. Objects that destructors retire meanwhile wait for the next call.
+    /// Executes the fence now and frees all objects that no hazard protects, including the garbage of dropped locals.
+    /// If a quiet fence has not completed yet, the batch that this call closes waits for it, and only objects of
+    /// earlier batches are freed. Objects that destructors retire during the call wait for the next one.
     pub fn flush(&self) {
         self.garbage.flush(self.shared);
     }
@@ -93,7 +93,7 @@ struct Lists {
     filling: Vec<Retired>,
     /// A batch whose objects were all unlinked before the ticket was drawn.
     waiting: Option<(Vec<Retired>, Ticket)>,
-    /// The number of gathered objects that triggers the next scan.
+    /// The size of a batch that triggers the next scan.
     enough: usize,
     /// The protected addresses of a scan, sorted; the vector is kept for its memory.
     protected: Vec<*mut ()>,
@@ -147,7 +147,7 @@ impl Garbage {
         }
     }
 
-    /// Closes the batch that has gathered; for the owner only. If the fence of the previous batch has not been passed
+    /// Closes the batch that is being filled; for the owner only. If the fence of the previous batch has not completed
     /// yet, that batch gets a fast fence, which bounds the garbage.
     #[cold]
     fn collect(&self, shared: &Shared) {
@@ -177,7 +177,7 @@ impl Garbage {
         lists.enough = 2 * shared.hazards.iter().count();
     }
 
-    /// Keeps the protected objects and makes the others ready. The caller has passed the batch's fence.
+    /// Keeps the protected objects and makes the others ready. The batch's fence has completed.
     fn sift(&self, lists: &mut Lists, shared: &Shared, mut objects: Vec<Retired>) {
         let protected = &mut lists.protected;
         protected.clear();
@@ -193,8 +193,8 @@ impl Garbage {
         self.tend(shared, usize::MAX);
     }
 
-    /// Whether the caller is a destructor that runs on behalf of this entry: then it tends no other entries, because
-    /// that could recurse deeply.
+    /// Whether the caller is a destructor that runs on behalf of this entry. Such a caller does not process other
+    /// entries, because that could recurse deeply.
     fn is_busy(&self) -> bool {
         self.ready.is_freeing() || self.tending.get()
     }

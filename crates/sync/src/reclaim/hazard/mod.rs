@@ -1,7 +1,7 @@
 //! Hazard pointers: a store and a second load protect one object at a time.
 //!
 //! A reader announces in a slot of its own which object it uses; the thread that retired an object frees it when no
-//! slot names it. A reader that stops holds back only the objects it protects: garbage is bounded whatever happens. In
+//! slot names it. A reader that stops holds back only the objects it protects: garbage is bounded in every case. In
 //! exchange every object must be protected individually before it is read. For structures of many small objects that
 //! readers only pass through, [`epoch`](super::epoch)s cost less.
 //!
@@ -36,15 +36,15 @@
 //! ```
 //!
 //! # How it works, and why it is safe
-//! `slot.rs` has the argument, case by case, beside the code. `verify/tso` checks it on the x86 machine, with a table
+//! `slot.rs` has the argument, case by case, next to the code. `verify/tso` checks it on the x86 machine, with a table
 //! of all interleavings, and `tests/reclaim_loom.rs` on a weakly ordered one.
 //!
 //! # Bounded garbage
-//! With `H` slots and a batch of `B`, let `T = max(B, 2 H)`. One [`Local`] keeps at most `T` objects that gather, `T`
-//! that wait for a quiet fence, `T` that are ready to be freed, and `H` that are protected. When a batch is full while
-//! the previous batch still waits for a quiet fence, the previous batch gets a fast fence. A dropped local leaves its
-//! garbage to the next local, within the same bound. So the bound of a domain is that of one local times the largest
-//! number of locals at one time.
+//! With `H` slots and a batch of `B`, let `T = max(B, 2 H)`. One [`Local`] keeps at most `T` objects in the batch being
+//! filled, `T` that wait for a quiet fence, `T` that are ready to be freed, and `H` that are protected. When a batch is
+//! full while the previous batch still waits for a quiet fence, the previous batch gets a fast fence. A dropped local
+//! leaves its garbage to the next local, within the same bound. So the bound of a domain is that of one local times the
+//! largest number of locals at one time.
 //!
 //! Destructors may retire. Their objects add to the bound until the outermost `retire` or `flush` returns; that call
 //! frees more than two objects if the destructors make more than a batch ready. A destructor never runs inside another

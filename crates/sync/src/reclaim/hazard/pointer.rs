@@ -24,8 +24,8 @@ impl<'d> Hazard<'d> {
 
     /// Protects the object to which `source` points until the result is dropped; `None` for null.
     ///
-    /// Lock-free: it takes another round only if `source` has changed meanwhile. An acquiring load. Cost: two loads, a
-    /// store, a [light fence](millstream_fence::light), a comparison; and a store when the result is dropped.
+    /// Lock-free: it takes another round only if `source` has changed in between. An acquiring load. Cost: two loads, a
+    /// store, a [light fence](millstream_fence::light) and a comparison, plus a store when the result is dropped.
     ///
     /// # Safety
     /// Every value of `source` is null or points to a `T` that is retired to this hazard's domain, and only once no

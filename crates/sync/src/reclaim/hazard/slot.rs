@@ -1,9 +1,9 @@
 //! The word in which a reader announces the object it uses, and the proof that it suffices.
 //!
-//! A reader reads a pointer, writes it to its slot (1), passes a [light](millstream_fence::light) fence, and reads the
-//! pointer again (2). If the pointer has changed, the reader starts over. The reclaimer first unlinks the object (3),
-//! passes a heavy fence (4), and scans all slots (5). For every reader that found the object's address at (2), one of
-//! two cases applies:
+//! A reader reads a pointer, writes it to its slot (1), executes a [light](millstream_fence::light) fence, and reads
+//! the pointer again (2). If the pointer has changed, the reader starts over. The reclaimer first unlinks the object
+//! (3), executes a heavy fence (4), and scans all slots (5). For every reader that found the object's address at (2),
+//! one of two cases applies:
 //!
 //! - The light fence comes before (4). Then the slot names the object at (5), and the object is kept, unless the reader
 //!   has cleared the slot since.
