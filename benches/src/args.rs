@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 
-    /// Use tiny sizes: a run of seconds shows that everything works, but its times mean nothing.
+    /// Use tiny sizes: such a run takes seconds and shows that everything works, but its times mean nothing.
     #[arg(long)]
     pub quick: bool,
 
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(10..))]
     pub samples: u32,
 
-    /// The folder into which `fence`, `slab`, `counter` and `lock` draw their pictures; by default they draw none.
+    /// The folder into which `fence`, `slab`, `counter` and `lock` draw their pictures; by default, they draw none.
     #[arg(long, value_name = "DIR")]
     pub pictures: Option<PathBuf>,
 
@@ -85,7 +85,7 @@ pub enum Workload {
     Noop,
     /// One `/bin/true` process per unit.
     Exec,
-    /// The cost of a unit while a million others wait, against a thousand.
+    /// The cost of a unit while a million others wait, compared with a thousand.
     Queued,
     /// Increments of event counts and wake-ups.
     Eventcount,
@@ -95,17 +95,17 @@ pub enum Workload {
     Reclaim,
     /// Heavy fences: how long they take, and what the daemon costs.
     Fence,
-    /// The linearizability checker on long histories, and beside porcupine.
+    /// The linearizability checker on long histories, and compared with porcupine.
     History,
-    /// The shared slab beside private heaps and other free lists.
+    /// The shared slab, compared with private heaps and other free lists.
     Slab,
     /// Statistics counters: the cost of an addition, the loss of racy ones, the price of a scan.
     Counter,
     /// Locks: throughput and latency.
     Lock,
-    /// Fibers beside goroutines, tasks, coroutines and threads: switches, spawns, memory, echo servers.
+    /// Fibers, compared with goroutines, tasks, coroutines and threads: switches, spawns, memory, echo servers.
     Fiber,
-    /// Streams beside loops, channels and the programs of a shell.
+    /// Streams, compared with loops, channels and shell commands.
     Stream,
     /// All of the above.
     All,

@@ -96,7 +96,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 /// Builds the command as it is packaged, if it is not up to date, and returns its path.
 ///
-/// Without cargo, returns the existing binary beside this program.
+/// Without cargo, returns the existing binary next to this program.
 fn build_millstream() -> Result<PathBuf, Error> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(&cargo)

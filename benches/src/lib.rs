@@ -1,4 +1,4 @@
-//! Millstream beside its peers.
+//! Benchmarks of Millstream and its peers.
 //!
 //! Every workload runs all competitors in turn, round after round (A B C D A B C D …), in one process, so that a
 //! slowdown of the machine affects all of them. It prints the median with the smallest and the largest round, and the

@@ -156,7 +156,7 @@ fn parked(waiting: u64, passes: u64) -> Result<f64, Error> {
     let own_passed = Arc::clone(&passed);
     b.stage(three, move |unit: &mut Unit, _| {
         if matches!(unit, Unit::Passing) {
-            // Relaxed: only the count itself is read, no other data depends on it.
+            // Relaxed: only the count itself is read, and no other data depends on it.
             own_passed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Steps that run beside the others, in a second process of this program at low priority. They use the time in which
+//! Steps that run alongside the others, in a second process of this program at low priority. They use the time in which
 //! tests wait or a build keeps only one core busy.
 
 use std::fs::{self, File};

@@ -54,7 +54,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in lines(text) {
-        // Every second part is between backticks.
+        // Every other part is between backticks.
         let mut code = false;
         let mut rest = line;
         while let Some(at) = rest.find(['`', ']']) {

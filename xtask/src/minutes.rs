@@ -5,7 +5,7 @@
 pub(crate) const MEASURED_ON: &str =
     "about, beside other steps, on two cores of an AMD EPYC (a virtual machine), nothing built before";
 
-/// Each step and its minutes. A build counts for the first step that needs it.
+/// Each step and its minutes. The time of a build is included in the first step that needs the build.
 const MINUTES: [(&str, f64); 19] = [
     ("fmt", 0.1),
     ("words", 0.1),

@@ -1,6 +1,6 @@
 //! Names on the command line, and the message for an unknown name.
 
-/// Returns the message that `given` is unknown. It lists the `known` names and suggests the nearest.
+/// Returns the message that reports `given` as unknown. It lists the `known` names and suggests the nearest.
 pub(crate) fn unknown(kind: &str, given: &str, known: &[&str]) -> String {
     let mut message = format!("there is no {kind} `{given}`.");
     if let Some(nearest) = nearest(given, known) {

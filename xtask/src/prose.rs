@@ -210,7 +210,7 @@ impl<'a> Scan<'a> {
         self.take(self.rest().len().min(1), true);
     }
 
-    /// Consumes the contents of a string, which are prose if they contain a blank.
+    /// Consumes the contents of a string, which are prose if they contain a space.
     fn message(&mut self, bytes: usize) {
         let first = self.line;
         let contents = self.take(bytes, false);
@@ -298,7 +298,7 @@ fn hashes(text: &str, python: bool) -> Split {
     Split { paragraphs: prose.paragraphs, code }
 }
 
-/// Returns the position of the `#` that begins the line's comment: outside quotes, at the start or after a blank.
+/// Returns the position of the `#` that begins the line's comment: outside quotes, at the start or after white space.
 fn hash(line: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = ' ';

@@ -20,7 +20,7 @@ pub(crate) struct Step {
     pub(crate) is_fast: bool,
     /// Whether the step can be limited to single packages.
     pub(crate) narrows: bool,
-    /// Whether the step has its own target folder, so that it can run beside the other steps at low priority.
+    /// Whether the step has its own target folder, so that it can run alongside the other steps at low priority.
     pub(crate) is_apart: bool,
     needs: Option<Tool>,
     work: Work,
@@ -74,7 +74,7 @@ impl Step {
         Self::new(name, about, Work::Inspect(check))
     }
 
-    /// Returns a step that skips the parts for which the machine lacks a tool, and says so in a message.
+    /// Returns a step that skips the parts for which the machine lacks a tool, and reports each skipped part.
     pub(crate) fn partial(name: &'static str, about: &'static str, check: fn(&Path) -> Result<Passed, String>) -> Self {
         Self::new(name, about, Work::Partial(check))
     }
@@ -93,7 +93,7 @@ impl Step {
         Self { narrows: true, ..self }
     }
 
-    /// Lets the step run beside the others.
+    /// Allows the step to run alongside the others.
     pub(crate) fn apart(self) -> Self {
         Self { is_apart: true, ..self }
     }
@@ -215,8 +215,8 @@ fn run_as(command: &mut Command, line: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{line}` ended with {status}")) }
 }
 
-/// Runs `steps` and stops at the first failure. Steps that may run apart run beside the others. `chosen` are the arguments
-/// of `cargo xtask test` that repeat a step with the same packages.
+/// Runs `steps` and stops at the first failure. Steps that may run apart run alongside the others. `chosen` are the
+/// arguments of `cargo xtask test` that repeat a step with the same packages.
 pub(crate) fn run_all(steps: Vec<Step>, chosen: &str, root: &Path) -> Result<(), String> {
     let (apart, steps): (Vec<Step>, Vec<Step>) = steps.into_iter().partition(|step| step.is_apart);
     if steps.is_empty() {

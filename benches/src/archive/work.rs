@@ -1,4 +1,4 @@
-//! The work itself: the functions that every competitor calls, in whatever order.
+//! The work itself: the functions that every competitor calls, in an order of its choice.
 //!
 //! For each file: read it, hash it with BLAKE3, compress it at zstd level 3, store the result in a content-addressed
 //! store under the hash, and add a line to the manifest. An object is written under a temporary name and then renamed;

@@ -1,7 +1,7 @@
 //! Event counts, compared with the primitives on which they are built.
 //!
 //! There are three questions. What does an increment cost without a waiter, compared with a plain store and a locked
-//! addition? What does an increment cost that wakes a sleeper, compared with a bare futex call? How long after an
+//! addition? What does an increment that wakes a sleeper cost, compared with a bare futex call? How long after an
 //! increment does the sleeper run, compared with a thread that sleeps on a bare futex?
 
 pub mod clock;

@@ -18,7 +18,7 @@ pub trait Bed: Default + Send + Sync {
     fn wake(&self);
 }
 
-/// A bed made of an event count.
+/// A [`Bed`] built on an event count.
 pub struct Counted<K: Kind>(Count<K>);
 
 impl<K: Kind> Default for Counted<K> {
@@ -47,7 +47,7 @@ impl Bed for BareFutex {
         while self.0.load(Ordering::Acquire) == seen as u32 {
             let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
             let forever = ptr::null::<libc::timespec>();
-            // SAFETY: the word outlives the call, as `self` is borrowed.
+            // SAFETY: the word outlives the call, because `self` is borrowed.
             unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wait, seen as u32, forever) };
         }
     }

@@ -75,7 +75,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // The signal fails if the daemon has already ended, which is no error.
+        // The signal fails if the daemon has already ended, which is not an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -47,7 +47,7 @@ impl Methods {
         Ok(Methods { client: daemon.client()?, page })
     }
 
-    /// Passes a fence of this kind and returns its duration.
+    /// Executes a fence of this kind and returns its duration.
     ///
     /// # Errors
     /// Fails if the kernel refuses the fence or the daemon ends.

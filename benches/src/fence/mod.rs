@@ -1,6 +1,6 @@
 //! Heavy fences: their duration on an idle and on a busy machine, and the daemon's cost.
 //!
-//! In every round, one thread passes each kind of fence once, in a random order, so that a slowdown of the machine
+//! In every round, one thread executes each kind of fence once, in a random order, so that a slowdown of the machine
 //! affects all kinds.
 
 pub mod cost;

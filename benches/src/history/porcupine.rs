@@ -107,8 +107,8 @@ fn written(folder: &Path, name: &str, histories: &[History]) -> Result<PathBuf, 
 /// The time for all histories in milliseconds, and the verdict on each: `y`, `n` or `?`.
 type Verdicts = (f64, String);
 
-/// Alternates the two checkers, and requires the same verdict on each history. If porcupine has no verdict, that is no
-/// disagreement.
+/// Alternates the two checkers, and requires the same verdict on each history. If porcupine reaches no verdict, that
+/// does not count as a disagreement.
 fn compare(
     args: &Args,
     histories: &[History],
@@ -151,7 +151,7 @@ fn porcupine(program: &Path, kind: &str, histories: &Path) -> Result<Verdicts, E
     parsed.ok_or_else(|| Error::new(format!("porcupine printed `{}`", text.trim())))
 }
 
-/// Builds the Go program beside this crate.
+/// Builds the Go program in this crate's folder.
 fn build(folder: &Path) -> Result<PathBuf, Error> {
     let program = folder.join("porcupine");
     output(Command::new("go").arg("build").arg("-o").arg(&program).arg(".").current_dir(source()))?;

@@ -60,7 +60,7 @@ fn shares(n: u64, senders: u64) -> impl Iterator<Item = Range<u64>> {
     (0..senders).map(move |i| n * i / senders..n * (i + 1) / senders)
 }
 
-/// The code of a stage: it does nothing, which is hidden from the compiler.
+/// The code of a stage: it does nothing, but the compiler cannot see that.
 #[inline(always)]
 pub fn nothing(number: u64) -> u64 {
     std::hint::black_box(number)

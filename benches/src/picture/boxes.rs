@@ -1,4 +1,4 @@
-//! Horizontal box plots of times: the box holds half of the times, its whisker reaches to 99 %, and the marks show
+//! Horizontal box plots of times: the box contains half of the times, its whisker reaches to 99 %, and the marks show
 //! 99.9 % and the longest.
 
 use std::fmt::Write;

@@ -44,7 +44,7 @@ fn our_adder() -> (impl FnMut(&u64, Place) + Send + 'static, Arc<AtomicU64>) {
     (move |event: &u64, place: Place| add(event, place.position as i64, place.ends_batch), total)
 }
 
-/// The common value of all totals, or zero, which is never right, if they differ.
+/// The common value of all totals; zero, which is never right, if they differ.
 fn agreed<const N: usize>(totals: [Arc<AtomicU64>; N]) -> u64 {
     let totals = totals.map(|total| total.load(Ordering::Relaxed));
     if totals.iter().all(|&total| total == totals[0]) { totals[0] } else { 0 }

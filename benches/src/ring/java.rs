@@ -1,4 +1,4 @@
-//! Rings compared with the original: the LMAX Disruptor, in a Java process that runs in turn with ours.
+//! Rings compared with the original: the LMAX Disruptor, in a Java process that takes turns with ours.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};

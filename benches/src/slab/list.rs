@@ -72,7 +72,7 @@ impl Shared {
     }
 }
 
-/// One list for each thread.
+/// A set of lists, one for each thread.
 pub struct Split(Vec<Shared>);
 
 impl Split {

@@ -4,8 +4,8 @@
 //! when the process ends. The lists share memory between processes, but lose the objects of a killed process. The slab
 //! shares memory and loses nothing.
 //!
-//! mimalloc and jemalloc are C libraries that take long to build: the feature `allocators`, which `cargo xtask bench` turns
-//! on, adds them.
+//! mimalloc and jemalloc are C libraries that take a long time to build: the feature `allocators`, which
+//! `cargo xtask bench` turns on, adds them.
 
 pub mod crew;
 pub mod heap;

@@ -175,7 +175,7 @@ fn between_processes(n: usize) -> Result<f64, Error> {
     let cache = Published(slab.cache().map_err(|error| fail(&error))?);
     let mut send = |batch: &[Handle; BATCH]| soon(|| sent.try_send(bytemuck::cast(*batch)).then_some(()));
     let batch = || std::array::from_fn(|_| cache.alloc());
-    // The loop sends one batch more than the ring holds, so its end means that the other process has started.
+    // The loop sends one batch more than fits into the ring, so its end means that the other process has started.
     (0..=DEPTH).for_each(|_| send(&batch()));
     let began = Instant::now();
     (0..n / BATCH).for_each(|_| send(&batch()));
@@ -190,7 +190,7 @@ fn between_processes(n: usize) -> Result<f64, Error> {
     }
 }
 
-/// Runs the other process: frees the handles that arrive through the ring beside the slab.
+/// Runs the other process: frees the handles that arrive through the ring next to the slab.
 ///
 /// # Errors
 /// Fails when the slab refuses a handle.

@@ -54,12 +54,12 @@ impl<E> Slots<E> {
     /// The cell of `position`.
     #[inline(always)]
     pub(crate) fn at(&self, position: u64) -> &UnsafeCell<E> {
-        // SAFETY: `mask` is the number of cells less one, so a position masked by it is the index of a cell.
+        // SAFETY: `mask` is the number of cells minus one, so a position masked by it is the index of a cell.
         unsafe { self.cells.get_unchecked(position as usize & self.mask) }
     }
 
-    /// Prefetches, for writing, the cells of the next two portions, as far as they are among the free cells
-    /// `from..until`. Returns the end of the prefetched cells.
+    /// Prefetches, for writing, those cells of the next two portions that are among the free cells `from..until`.
+    /// Returns the end of the prefetched cells.
     ///
     /// The consumer has read these lines, so each must return to the producer's core before the producer can write to
     /// it again. Without a prefetch, a producer in [`Multi`](crate::sequencer::Multi) waits for them one by one: its
@@ -122,7 +122,7 @@ impl<E> Slots<E> {
     }
 }
 
-/// The most slots of a ring: 2^32, or 2^30 where an address has 32 bits.
+/// The maximum number of slots in a ring: 2^32, or 2^30 where an address has 32 bits.
 const MAX_CAPACITY: usize = 1 << if usize::BITS == 64 { 32 } else { 30 };
 
 /// The number of slots that hold `capacity` values: the next power of two.

@@ -55,7 +55,7 @@ impl<P: Fn()> Machine<P> {
         &self.versions[place / 2][place % 2]
     }
 
-    /// Draws a ticket that no other thread gets.
+    /// Returns a ticket that no other thread gets.
     fn draw(&self, thread: usize) -> u64 {
         let request = self.requests[thread].load(Relaxed) + 1;
         self.requests[thread].store(request, Release);

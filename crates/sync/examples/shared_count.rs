@@ -1,7 +1,7 @@
 //! An event count in memory that two processes map: this program starts a copy of itself, which is the waiting process.
 //!
-//! The board is at first a file of zeros, which is the initial state of its event counts. One process publishes
-//! numbers, the other adds them up and sleeps in between.
+//! The board starts as a file of zeros, which is the initial state of its event counts. One process publishes numbers,
+//! the other adds them up and sleeps in between.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

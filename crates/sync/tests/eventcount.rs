@@ -193,7 +193,7 @@ fn no_more_waiters_are_woken_than_asked<K: Kind>() {
         left -= most;
         assert!(woken.recv_timeout(SOON).is_err(), "{left} waiters should have slept on");
     }
-    // This wakes more waiters than there are.
+    // This asks for more wake-ups than there are waiters.
     subject.add_waking(1, 2);
     woken.recv_timeout(LONG).expect("the last waiter wakes");
     let woken = subject.sleepers(1, subject.0.snapshot());

@@ -4,8 +4,8 @@
 //! A lost wake-up shows as a deadlock, which loom reports. So do data that are not visible after the wait, because the
 //! waiter then waits for a change that never comes.
 //!
-//! The largest models have one preemption less in the test command than in `cargo xtask soak models`. The models with
-//! one waiter contain the same orderings, and keep the whole bound.
+//! The largest models allow one preemption fewer in the test command than in `cargo xtask soak models`. The models with
+//! one waiter exercise the same orderings, and keep the full bound.
 #![cfg(all(feature = "std", loom))]
 
 use std::future::Future;
@@ -35,7 +35,7 @@ impl<K: Kind> Subject<K> {
     /// Puts an item and wakes all waiters.
     ///
     /// # Safety
-    /// The contract of [`Count::add_waking_unchecked`].
+    /// The caller upholds the contract of [`Count::add_waking_unchecked`].
     unsafe fn put(&self) {
         self.items.fetch_add(1, Relaxed);
         // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile.
@@ -45,7 +45,7 @@ impl<K: Kind> Subject<K> {
     /// Puts an item and wakes one waiter.
     ///
     /// # Safety
-    /// The contract of [`Count::add_waking_unchecked`].
+    /// The caller upholds the contract of [`Count::add_waking_unchecked`].
     unsafe fn put_waking_one(&self) {
         self.items.fetch_add(1, Relaxed);
         // SAFETY: the caller promises that no other increment of a single-incrementer kind runs meanwhile.
@@ -284,7 +284,7 @@ fn a_dropped_task_hands_its_wake_up_on() {
         let incrementing = thread::spawn(move || unsafe { incrementer.put_waking_one() });
         let key = subject.count.snapshot();
         if poll_once(&mut pin!(subject.count.wait_async(key))).is_ready() {
-            // The dropped task received this wake-up, so the model passes it on.
+            // The dropped task received this wake-up, so it passes the wake-up on.
             subject.count.add(0);
         }
         waiting.join().unwrap();

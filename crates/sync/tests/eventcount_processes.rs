@@ -65,7 +65,7 @@ mod processes {
                     let folder = tempfile::tempdir().unwrap();
                     let began = Instant::now();
                     let file = folder.path().join("board");
-                    // The scene runs in a process of its own, because it needs its own fences.
+                    // The scenario runs in its own process, because it needs its own fences.
                     let mut scene_process = start(scene, kind, &file, here, there);
                     assert!(scene_process.wait().unwrap().success(), "{kind} {scene} {here:?} {there:?}");
                     println!("{kind} {scene} fences {here:?} {there:?}: ok, {:?}", began.elapsed());
@@ -127,7 +127,7 @@ mod processes {
         unsafe { &*memory.cast::<Board<K>>() }
     }
 
-    /// The way in which a process becomes the incrementer of a kind.
+    /// The way in which a process becomes the incrementer of a count.
     trait Attach: Kind {
         fn attach(count: &'static Count<Self, Shared>) -> Box<dyn FnMut()>
         where
@@ -247,7 +247,7 @@ mod processes {
                 }
                 other
             });
-            // Even if the hand-offs are few and fast, some stops happen among them.
+            // Even if the hand-offs are few and fast, some stops happen during them.
             let stopped_before = |round| {
                 while u64::from(stops.load(SeqCst)) < 5 * round / MIN_ROUNDS {
                     std::thread::sleep(Duration::from_micros(100));

@@ -38,8 +38,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// The incrementer's last store is long delayed, behind stores that wait for their cache lines. At that moment the
-/// waiter sets its flag.
+/// The incrementer's last store is delayed for a long time, behind stores that wait for their cache lines. At that
+/// moment the waiter sets its flag.
 fn a_flag_set_while_the_sum_is_on_its_way_is_seen<K: Kind>() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let seed = millstream_verify_random::seed();

@@ -3,7 +3,7 @@
 //!
 //! In each round the incrementer adds once and then waits for the answer, so each increment is the last for a while: a
 //! flag that it overlooked stays overlooked. `MILLSTREAM_STRESS=n` runs n times as long. Where a heavy fence or a
-//! wake-up takes milliseconds, as beside other virtual machines, there are fewer rounds.
+//! wake-up takes milliseconds, as on a host with other busy virtual machines, there are fewer rounds.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/fences.rs"]

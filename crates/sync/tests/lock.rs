@@ -1,5 +1,5 @@
-//! Locks that four threads contend for: only one thread at a time is inside, every waiter gets in, and recorded
-//! histories are those of a mutex.
+//! Locks that four threads contend for: only one thread at a time is in the critical section, every waiter gets the
+//! lock, and recorded histories are those of a mutex.
 #![cfg(all(feature = "std", not(loom)))]
 
 use millstream_history::{Kind, Op, Options, check};
@@ -40,7 +40,7 @@ for_every_lock!(tas: Tas, ttas: Ttas, ttas_back_off: TtasBackoff, ticket: Ticket
 
 fn visits<R: RawMutex + Send + Sync>() {
     let each = 2_000 * stress();
-    // These two numbers are equal except while a thread is inside.
+    // These two numbers are equal except while a thread is in the critical section.
     let pair = Mutex::<R, [u64; 2]>::new([0, 0]);
     thread::scope(|scope| {
         for _ in 0..THREADS {

@@ -9,7 +9,7 @@ use std::thread;
 use millstream_sync::reclaim::hazard::Domain;
 use millstream_sync::reclaim::{Fence, Settings};
 
-/// Number of times the program's own heavy fence was passed.
+/// Number of times the program's own heavy fence was executed.
 static PASSED: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets the program's own heavy fence, if the kernel has one; without `std` the crate has none.
@@ -27,7 +27,7 @@ fn prepare() -> bool {
     }
     let works = membarrier(REGISTER) == 0;
     if works {
-        // SAFETY: the kernel interrupts all threads of the process, and no fence is passed before: this is the only
+        // SAFETY: the kernel interrupts all threads of the process, and no fence is executed earlier: this is the only
         // test.
         unsafe { millstream_fence::set_heavy_fence(interrupt_the_others) };
     }

@@ -102,7 +102,7 @@ fn epochs_an_object_stays_while_a_reader_has_it() {
     an_object_stays_while_a_reader_has_it(1);
 }
 
-/// The flush closes the batch, and its thread passes the fence without a guard.
+/// The flush closes the batch, and its thread executes the fence without a guard.
 #[test]
 fn epochs_protect_objects_of_a_batch_closed_early() {
     an_object_stays_while_a_reader_has_it(2);

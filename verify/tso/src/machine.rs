@@ -55,7 +55,7 @@ pub enum Instruction {
     Await(Address),
     /// Sleeps if the word and the register agree in the bits of the mask.
     FutexWait(Address, Register, u8),
-    /// Sleeps whatever the value of the word.
+    /// Sleeps regardless of the word's value.
     Sleep(Address),
     /// Wakes all threads that sleep on the word.
     FutexWake(Address),

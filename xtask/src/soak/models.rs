@@ -1,5 +1,5 @@
 //! Loom models at their full depth: `cargo xtask test` explores the largest models with one event or one preemption
-//! less.
+//! fewer.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ pub(super) fn part() -> Part {
                 test.arg(format!("--package={}", models.package));
                 test.args(models.tests.iter().map(|test| format!("--test={test}")));
             }
-            // One model at a time, because models interrupt each other's core whenever they unmap a stack.
+            // Runs one model at a time, because models interrupt each other's cores whenever they unmap a stack.
             bench.run(test.env("RUSTFLAGS", FLAGS).env("RUST_TEST_THREADS", "1").env("MILLSTREAM_STRESS", "2"))
         }),
     }

@@ -27,7 +27,7 @@ pub(super) fn part(root: &Path) -> Result<Part, String> {
             // The folder is outside the workspace, because cargo would otherwise treat the packages as members of it.
             let folder = std::env::temp_dir().join(format!("millstream-archives-{}", std::process::id()));
             let outcome = test(bench, &members, &folder);
-            // It is no failure if the folder cannot be removed.
+            // Failing to remove the folder is not an error.
             drop(fs::remove_dir_all(&folder));
             outcome
         }),

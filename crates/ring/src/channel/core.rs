@@ -96,8 +96,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         // If there is another gap before `start`, a flag of another lap may be mistaken for one of this lap, and the
         // run may be too long. That only wakes too many senders.
         let run = self.consumers.completed(start).max(end) - start;
-        // If the next lap has reached these slots meanwhile, its flags cut the run short, so all slots count as freed.
-        // A thread that sees such a flag also sees the claim that preceded it.
+        // If the next lap has already reached these slots, its flags cut the run short, so all slots count as freed. A
+        // thread that sees such a flag also sees the claim that preceded it.
         if self.consumers.claimed() > start + capacity { capacity } else { run }
     }
 
@@ -180,9 +180,9 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
     ///
     /// The loads are relaxed, but they come after the light fence that follows the completion. Either they see that the
     /// channel is closed or has no receivers, or the thread that ended the channel sees the completion after its heavy
-    /// fence. The increment of the event count cannot replace these fences: it does not show this thread what the
-    /// sleepers have seen, and a receiver that has seen the closed channel, and sleeps again until the last claimed
-    /// slots are complete, executes no further fence.
+    /// fence. The increment of the event count cannot replace these fences, because it does not make visible to this
+    /// thread what the sleepers have seen. A receiver that has seen the closed channel sleeps again until the last
+    /// claimed slots are complete, and does not execute another fence.
     #[cold]
     #[inline(never)]
     fn wake(&self, events: usize) {

@@ -2,14 +2,14 @@
 //!
 //! The last receiver drops the values in the channel. A sender may be in the middle of `send` at that time, so the
 //! receiver leaves a waiter registered with the arrivals' notifier. A sender that completes a slot then sees a waiter,
-//! finds that there is no receiver, and drops the values itself. All other sends pay nothing for this. The sender's
-//! light fence, between its completion and its check of the notifier, pairs with the heavy fence between the
-//! registration and the receiver's last check. So the sender sees the waiter, or the receiver sees the completed slot.
+//! finds that there is no receiver, and drops the values itself. This costs all other sends nothing. The sender's light
+//! fence, between its completion and its check of the notifier, pairs with the heavy fence between the registration and
+//! the receiver's last check. So the sender sees the waiter, or the receiver sees the completed slot.
 //!
 //! Several threads may want to drop values at once, and a destructor may use the channel that its value was in: the
 //! destructor may drop the last sender, or send a value. So no lock is held while it runs. The first thread acts as the
-//! only receiver. A thread that comes meanwhile only adds 1 to a number of requests and returns. The first thread
-//! repeats its work until that number no longer changes.
+//! only receiver. A thread that arrives in the meantime only adds 1 to the number of requests, and returns. The first
+//! thread repeats its work until that number no longer changes.
 
 use std::mem;
 

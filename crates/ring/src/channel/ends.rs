@@ -10,13 +10,14 @@ use crate::sequencer::{Multi, Sequencer};
 macro_rules! end {
     ($end:ident) => {
         impl<T, P: Sequencer, C: Sequencer> $end<T, P, C> {
-            /// The capacity that the channel was created with: the most values that it holds.
+            /// The capacity that the channel was created with: the maximum number of values in it.
             #[must_use]
             pub fn capacity(&self) -> usize {
                 self.core.capacity as usize
             }
 
-            /// The number of values in the channel; approximate, because other threads send and receive meanwhile.
+            /// The number of values in the channel; approximate, because other threads send and receive at the same
+            /// time.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.core.len() as usize

@@ -12,7 +12,7 @@
 //! closed channel would cost an atomic operation per value. So a channel with a sole sender has no `close`. To end such
 //! a channel, ask the sender to stop, or drop the receivers, which also drops the values in the channel.
 //!
-//! The capacity may be any number from 1 on. A channel is full at exactly that number of values; the number of its
+//! The capacity may be any number of at least 1. A channel is full at exactly that number of values; the number of its
 //! slots is the next power of two. There is no capacity of 0, because every value passes through a slot. To learn that
 //! a value was received, use a capacity of 1 and a reply channel. All channels are bounded.
 //!
@@ -42,11 +42,11 @@
 //!
 //! **The end.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
 //! receivers are gone, senders get their values back, and the values in the channel are dropped at once. The last
-//! receiver drops them; a sender whose `send` adds a value meanwhile drops that value itself. (Values behind an open
-//! [`Permit`] are dropped when the permit is used or dropped.) A thread that learns of a disconnection sees everything
-//! the other side did before it left. Destructors run outside all locks and may use the channel. If a destructor
-//! panics, the others still run. The panic then resumes in the thread that drops the last receiver; a `send` discards
-//! it, because its caller is not at fault.
+//! receiver drops them; a sender whose `send` adds a value at the same time drops that value itself. (Values behind an
+//! open [`Permit`] are dropped when the permit is used or dropped.) A thread that learns of a disconnection sees
+//! everything the other side did before it left. Destructors run outside all locks and may use the channel. If a
+//! destructor panics, the others still run. The panic then resumes in the thread that drops the last receiver; a `send`
+//! discards it, because its caller is not at fault.
 //!
 //! **Two steps.** [`Sender::reserve`] claims a slot now, and the value follows later. A [`Permit`] that is dropped
 //! unused leaves a slot that receivers skip.

@@ -60,7 +60,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Receives a value, waiting until `deadline`.
     ///
     /// # Errors
-    /// If no value arrived in time, or no value can arrive any more.
+    /// If no value arrived in time, or no more values can arrive.
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
         self.recv_until(Some(deadline))
     }
@@ -68,7 +68,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Receives a value, waiting for at most `timeout`; see [`recv_deadline`](Self::recv_deadline).
     ///
     /// # Errors
-    /// If no value arrived in time, or no value can arrive any more.
+    /// If no value arrived in time, or no more values can arrive.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         // A deadline beyond the clock's range means no deadline.
         self.recv_until(Instant::now().checked_add(timeout))
@@ -87,7 +87,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// their number. More values may have arrived before the call returns.
     ///
     /// The slots become free for senders when all values are moved. The vector grows only as far as the values need, so
-    /// `usize::MAX` means "all of them". Cost: 1 ns per small value.
+    /// `usize::MAX` means "all of them". Cost: Takes 1 ns per small value.
     ///
     /// # Errors
     /// If all senders are gone and all their values have been received.
@@ -105,7 +105,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// Waits until `deadline` for at least one value, then proceeds as [`recv_many`](Self::recv_many).
     ///
     /// # Errors
-    /// If no value arrived in time, or no value can arrive any more.
+    /// If no value arrived in time, or no more values can arrive.
     ///
     /// The call returns with the first values that arrive. To wait for more, call it again with the same deadline. This
     /// example receives 64 values, or those that arrive within 10 ms:

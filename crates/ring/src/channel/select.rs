@@ -77,8 +77,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Receiver<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             _ = self.core.wait_for_value_async(&self.hand).await;
-            // Perhaps the caller does not receive the value, although no other receiver was woken for it. So this wakes
-            // another one.
+            // The caller may not receive the value, and no other receiver was woken for it. So this wakes another one.
             if C::MANY {
                 self.core.arrivals.pass_on();
             }
@@ -94,8 +93,7 @@ impl<T, P: Sequencer, C: Sequencer> Operation for Sender<T, P, C> {
     fn wait(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
             self.core.wait_for_room_async(&self.hand).await;
-            // Perhaps the caller does not use the slot, although no other sender was woken for it. So this wakes
-            // another one.
+            // The caller may not use the slot, and no other sender was woken for it. So this wakes another one.
             if P::MANY {
                 self.core.free_space.pass_on();
             }
@@ -173,7 +171,7 @@ impl<'a> Select<'a> {
         }
     }
 
-    /// Waits until an operation is ready or the deadline has passed; `None` if none is ready even then.
+    /// Waits until an operation is ready or the deadline has passed; `None` if none is ready by then.
     #[must_use]
     pub fn ready_deadline(&self, deadline: Instant) -> Option<usize> {
         self.wait(Some(deadline))
@@ -246,7 +244,7 @@ fn random() -> usize {
 mod tests {
     use super::*;
 
-    /// An operation that is woken for values which other threads always receive first.
+    /// An operation that is woken for values that other threads always receive first.
     struct AlwaysTooLate;
 
     impl Operation for AlwaysTooLate {

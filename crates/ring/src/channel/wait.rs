@@ -68,8 +68,8 @@ impl<T, P: SequencerParts, C: SequencerParts> Core<T, P, C> {
         self.free_space.wake_waiters(places);
     }
 
-    /// The end of the available values, given that all positions before `from` have been received. Lets values gather
-    /// before it checks.
+    /// The end of the available values, given that all positions before `from` have been received. Lets values
+    /// accumulate before it checks.
     #[inline(never)]
     pub(super) fn gathered_from(&self, from: u64) -> u64 {
         self.arrivals.check_again(from, self.slots.capacity(), || self.producers.completed(from))

@@ -154,7 +154,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Adds a consumer that the caller drives by polling. Producers wait for the poller until it is dropped.
     ///
     /// # Panics
-    /// As [`handle`](Self::handle).
+    /// Panics as [`handle`](Self::handle) does.
     pub fn poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
         let (party, upstream, node) = self.party(follows, false, 1);
         (node, Poller::new(self.consumer(party, upstream)))

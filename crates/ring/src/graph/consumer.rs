@@ -18,7 +18,7 @@ pub struct Place {
     /// The event's number, counted from the first event of the ring. Numbers of events that were given up are not
     /// reused.
     pub position: u64,
-    /// Whether the handler may have to wait for the next event. If so, this is a good moment to flush gathered work.
+    /// Whether the handler may have to wait for the next event. If so, this is a good moment to flush accumulated work.
     pub ends_batch: bool,
 }
 
@@ -33,7 +33,8 @@ pub(super) struct Consumer<E, P: SequencerParts, C: SequencerParts> {
     /// The parties that this member follows, without those that had left at its last check.
     follows: RefCell<Follows>,
     hand: C::Hand,
-    /// The most events that are completed together. The limit keeps followers from waiting for too many events at once.
+    /// The maximum number of events that are completed together. The limit keeps followers from waiting for too many
+    /// events at once.
     max_batch: u64,
 }
 

@@ -37,14 +37,14 @@
 //!
 //! **The end.** When the last producer is dropped, consumers handle the remaining published events and end.
 //!
-//! **Panics.** A handler that panics is not called again: its consumer leaves, and neither producers nor other
-//! consumers wait for it any more. [`Running::join`] reports the panic. The handler's captured values are dropped after
-//! its consumer has left, so their destructors may publish or wait; a panic in them is reported, too. The followers
-//! continue, but from then on their events lack the handler's work. The event at which the handler panicked may be half
-//! changed; in later events, fields that only the handler writes have the values of the last lap. To stop the program
-//! instead, check [`Producer::has_panicked`] or [`Running::has_panicked`]. In a pool, the remaining members continue
-//! and handle all events except the one at which the handler panicked. When the last member panics, the pool leaves. A
-//! producer that panics while it writes an event does not publish it: consumers skip the position.
+//! **Panics.** A handler that panics is not called again: its consumer leaves, and producers and other consumers stop
+//! waiting for it. [`Running::join`] reports the panic. The handler's captured values are dropped after its consumer
+//! has left, so their destructors may publish or wait; a panic in them is reported, too. The followers continue, but
+//! from then on their events lack the handler's work. The event at which the handler panicked may be half changed; in
+//! later events, fields that only the handler writes have their values from the last lap. To stop the program instead,
+//! check [`Producer::has_panicked`] or [`Running::has_panicked`]. In a pool, the remaining members continue and handle
+//! all events except the one at which the handler panicked. When the last member panics, the pool leaves. A producer
+//! that panics while it writes an event does not publish it: consumers skip the position.
 
 mod builder;
 mod claim;

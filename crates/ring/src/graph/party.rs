@@ -70,7 +70,7 @@ impl Follows {
 
     /// The position up to which all parties have completed, given that they have completed everything before `from`.
     pub(super) fn completed(&self, from: u64) -> u64 {
-        // The list is rebuilt only if a party has left meanwhile.
+        // The list is rebuilt only if a party has left since the last call.
         self.completed_if_here(from).unwrap_or_else(|| Follows::new(&self.0).completed(from))
     }
 

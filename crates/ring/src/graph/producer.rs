@@ -34,7 +34,7 @@ impl<E, P: Sequencer> Producer<E, P> {
 
     /// Writes one event, waiting for room as long as necessary, and publishes it.
     ///
-    /// `write` gets the event with its values of the last lap. Release: consumers see everything written. If `write`
+    /// `write` gets the event with its values from the last lap. Release: consumers see everything written. If `write`
     /// panics, no event is published.
     pub fn publish(&mut self, write: impl FnOnce(&mut E)) {
         let mut claim = self.claim(1);

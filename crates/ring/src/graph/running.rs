@@ -56,12 +56,12 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     /// Adds a consumer on its own thread. It starts with the oldest event that some consumer has not handled yet.
     ///
     /// Adding the consumer takes about a microsecond. A producer that checks during this time how many slots are free
-    /// has to wait until the consumer is added. The call itself does not wait for other consumers, nor for the threads of
+    /// has to wait until the consumer is added. The call itself does not wait for other consumers or for the threads of
     /// consumers that have left.
     ///
     /// # Panics
-    /// As [`Builder::handle`](super::Builder::handle), and if the system cannot start a thread. The ring then continues
-    /// without the newcomer.
+    /// Panics as [`Builder::handle`](super::Builder::handle) does, and also if the system cannot start a thread. The
+    /// ring then continues without the newcomer.
     pub fn add(&mut self, follows: &[Node], mut handle: impl FnMut(&E, Place) + Send + 'static) -> Node {
         let (node, consumer) = self.newcomer(follows);
         // SAFETY: the plan keeps every writer away from events while this consumer has them, and producers have not
@@ -74,7 +74,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Running<E, P> {
     /// Adds a consumer that the caller drives by polling. Otherwise like [`add`](Self::add).
     ///
     /// # Panics
-    /// As [`Builder::handle`](super::Builder::handle).
+    /// Panics as [`Builder::handle`](super::Builder::handle) does.
     pub fn add_poller(&mut self, follows: &[Node]) -> (Node, Poller<E, P>) {
         let (node, consumer) = self.newcomer(follows);
         (node, Poller::new(consumer))

@@ -50,7 +50,7 @@ fn two_producers_lose_and_repeat_nothing() {
     });
 }
 
-/// While a consumer polls, a sender wakes no other consumer. So the polling consumer must see the event.
+/// While a consumer polls, a sender does not wake any other consumer. So the polling consumer must see the event.
 #[test]
 fn a_polling_consumer_passes_on_the_event_for_which_no_other_was_woken() {
     explore(depth(1, 2) as usize, || {
@@ -212,7 +212,7 @@ fn a_value_sent_before_another_thread_sees_the_end_is_received() {
 
 /// The channel is closed while a task and a thread wait and a slot is claimed. The completion of that slot wakes one of
 /// them, and must also tell the other that no more values will come. Both waiters have executed their heavy fences long
-/// before, and the wake-up does not show the sender what they have seen.
+/// before, and the wake-up does not make visible to the sender what they have seen.
 #[test]
 fn the_last_value_ends_the_wait_of_a_receiver_that_knows_of_the_end() {
     explore(1, || {

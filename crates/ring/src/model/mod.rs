@@ -4,7 +4,7 @@
 //! `Block`, so that every wait reaches the point where a wake-up could be lost. A lost wake-up is a deadlock, which
 //! loom reports. Every access to a slot goes through loom's cell, so loom reports overlapping claims, and a missing
 //! acquire or release, as data races. The models' operations order only what their documentation promises: a light
-//! fence orders only together with a heavy one, and a wake-up does not show its caller what the sleepers did.
+//! fence orders only together with a heavy one, and a wake-up does not make the sleepers' writes visible to its caller.
 //!
 //! One thing is not explored: a consumer's choice among the *threads* that wait for room. Their sleeps are bounded and
 //! may end at any time in a model, so the choice affects only performance; tests on the machine cover it. Tasks, whose

@@ -49,7 +49,7 @@ const MAX_PAUSES_LOG2: u32 = 6;
 impl Multi {
     #[inline(always)]
     fn flag(&self, position: u64) -> &AtomicU8 {
-        // SAFETY: `mask` is the number of flags less one, so a position masked by it is the index of a flag.
+        // SAFETY: `mask` is the number of flags minus one, so a position masked by it is the index of a flag.
         unsafe { self.flags.get_unchecked(position as usize & self.mask) }
     }
 
@@ -149,7 +149,7 @@ impl Sequencer for Multi {
                 // the cursor were claimed, and so were free.
                 limit = frontier(limit.max(next));
                 if limit < next + least {
-                    // If the cursor has moved meanwhile, the frontier may be out of date, so the claim retries.
+                    // If the cursor has moved in the meantime, the frontier may be out of date, so the claim retries.
                     if claims.cursor.load(Ordering::Relaxed) == next {
                         return None;
                     }

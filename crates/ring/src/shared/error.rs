@@ -37,7 +37,7 @@ pub enum AttachError {
     TooLarge {
         /// The number of slots that the caller asked for.
         slots: usize,
-        /// The bytes of each slot.
+        /// The size of each slot in bytes.
         event_bytes: usize,
     },
     /// The operating system refused.

@@ -40,9 +40,9 @@
 //! or be replaced. Reserve a value or a field for it. To learn whether the producer is alive, let the producer send an
 //! event at intervals, and wait for it with [`handle_deadline`](Consumer::handle_deadline).
 //!
-//! **Waiting** blocks on an event count in the shared memory. If no process sleeps, there is no wake-up call; a sleeper
-//! also checks once a second on its own. All other operations are wait-free: wherever a process is stopped, the other
-//! continues until it has no more events, or no more room.
+//! **Waiting** blocks on an event count in the shared memory. If no process sleeps, no system call is made to wake one;
+//! a sleeper also checks once a second on its own. All other operations are wait-free: wherever a process is stopped,
+//! the other continues until it has no more events, or no more room.
 //!
 //! **Cost.** Publishing and consuming each take a locked addition, some 20 cycles, because light fences do not reach
 //! other processes. A batch takes only one: see [`Producer::send_all`] and [`Consumer::handle_many`].
@@ -70,10 +70,10 @@
 //! attaching.
 //!
 //! # What is not handled
-//! The processes trust each other: a process that breaks this protocol can make the other process read garbage, but no
-//! memory outside the ring. They must agree on the type of events; only its size and alignment are checked. The file
-//! must not shrink, and its file system must have room for it. A slot gets memory when it is first written to. If no
-//! memory is left then, the writing process gets a `SIGBUS`.
+//! The processes trust each other: a process that breaks this protocol can make the other process read garbage from the
+//! ring, but cannot make it access memory outside the ring. They must agree on the type of events; only its size and
+//! alignment are checked. The file must not shrink, and its file system must have room for it. A slot gets memory when
+//! it is first written to. If no memory is left then, the writing process gets a `SIGBUS`.
 
 mod consumer;
 #[cfg(not(loom))]

@@ -18,7 +18,7 @@ use super::{AttachError, Consumer, Plain, Producer};
 #[derive(Clone, Copy)]
 struct Untyped;
 
-// SAFETY: it has no bits.
+// SAFETY: the type has no bits.
 unsafe impl Plain for Untyped {}
 
 fn attach(file: &File, slots: usize, event: Layout, role: Role) -> Result<Segment<Untyped>, AttachError> {
@@ -61,7 +61,7 @@ impl RawProducer {
     /// Attaches as the producer of the ring in `file`, as [`Producer::attach`] does.
     ///
     /// # Errors
-    /// As [`Producer::attach`].
+    /// Fails as [`Producer::attach`] does.
     ///
     /// # Panics
     /// If `slots` is not a power of two, or if `event` has a size of 0, a size of 4 GiB or more, an alignment above
@@ -154,10 +154,10 @@ impl RawConsumer {
     /// Attaches as the consumer of the ring in `file`, as [`Consumer::attach`] does.
     ///
     /// # Errors
-    /// As [`Consumer::attach`].
+    /// Fails as [`Consumer::attach`] does.
     ///
     /// # Panics
-    /// As [`RawProducer::attach`].
+    /// Panics as [`RawProducer::attach`] does.
     pub fn attach(file: &File, slots: usize, event: Layout) -> Result<Self, AttachError> {
         Ok(Self { typed: Consumer::of(attach(file, slots, event, Role::Consumer)?), event })
     }

@@ -1,24 +1,24 @@
 //! Sleeping and waking across processes.
 //!
 //! The waker stores its position, *then* adds 1 to a count. The sleeper takes a snapshot of the count, *then* checks
-//! the position. If the count is still the same, it sets a flag in the count's word and sleeps. All changes of the word
-//! have one order. If the addition comes before the flag is set, the sleeper's snapshot contains it, so the sleeper's
-//! check saw the position. If the addition comes after the flag, the waker sees the flag, and wakes the sleeper. No
-//! other word says that a process sleeps, so neither side needs a fence.
+//! the position. If the count is still the same, it sets a flag in the count's word and sleeps. All changes to the word
+//! are totally ordered. If the addition comes before the flag is set, the sleeper's snapshot includes the addition, so
+//! the sleeper's check saw the position. If the addition comes after the flag, the waker sees the flag, and wakes the
+//! sleeper. No other word says that a process sleeps, so neither side needs a fence.
 //!
 //! **A waker that is killed** during these steps leaves one of three states:
 //!
-//! - The position is stored, but the count is unchanged. The sleeper sleeps on.
+//! - The position is stored, but the count is unchanged. The sleeper stays asleep.
 //! - The count is changed, but the flag is still set, and the waker has not called the kernel.
 //! - The flag is cleared, too, but the waker has not called the kernel. Later wakers find no flag.
 //!
-//! A process that takes over the role first adds to the count, which resolves the first two states. For the third, and
-//! if no process takes over, the sleeper also checks once a second on its own. A *sleeper* that is killed leaves its
-//! flag set, which costs one needless system call.
+//! A process that takes over the role first adds to the count, which resolves the first two states. To cover the third
+//! state, and the case that no process takes over, the sleeper also checks once a second on its own. A *sleeper* that
+//! is killed leaves its flag set, which costs one needless system call.
 //!
 //! The count may wrap around: after 2^31 additions it has its old value. While one side sleeps, the other can add at
-//! most once per slot, so a wrap-around needs a ring of 2^31 slots. Even then the sleeper's check once a second
-//! succeeds.
+//! most once per slot, so a wrap-around needs a ring of 2^31 slots. Even then, the check that the sleeper makes once a
+//! second succeeds.
 
 use std::time::{Duration, Instant};
 

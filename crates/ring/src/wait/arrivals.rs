@@ -4,7 +4,7 @@
 //! and interrupts the current sender. It also slows the next wake-up, which then takes 1.3 times as long as that of a
 //! bare futex, instead of 1.0 to 1.1 times. So a consumer that has stopped polling, and is the only waiter of its ring,
 //! stays registered when it wakes up. A sender may then notify a consumer that is awake, which costs 3 ns. The
-//! registration ends as soon as two events have gathered, or polling helps.
+//! registration ends as soon as two events have accumulated, or polling helps.
 
 // This is the standard type in a model, too: only one thread reads and writes it.
 use std::sync::atomic::{AtomicBool as OwnBool, Ordering};
@@ -89,7 +89,7 @@ impl Arrivals {
         self.notifier.wake(usize::MAX);
     }
 
-    /// Wakes one more waiter, because the caller sees more than one event, or perhaps does not take its event.
+    /// Wakes one more waiter, because the caller sees more than one event, or may not take its event.
     pub(crate) fn pass_on(&self) {
         if self.notifier.has_waiters() && self.are_interchangeable() {
             self.wake(1);
@@ -122,8 +122,8 @@ impl Arrivals {
     /// distinct waiter.
     ///
     /// All waiters check once, which makes up for any [`pass_on`](Self::pass_on) that did nothing because of the flag.
-    /// The heavy fence pairs with the light fence of a thread that is waking a single waiter meanwhile: either the
-    /// second check of that thread sees the flag, or all waiters check after its event has arrived.
+    /// The heavy fence pairs with the light fence of a thread that is waking a single waiter at the same time: either
+    /// the second check of that thread sees the flag, or all waiters check after its event has arrived.
     pub(crate) fn become_distinct(&self) {
         self.set_distinct();
         heavy();
@@ -162,7 +162,7 @@ impl Arrivals {
         let wake_up_ns = u64::from(cost::of_wake_up());
         let mut starved_ns = wake_up_ns;
         if is_interchangeable {
-            // Relaxed: a waker that misses this poller wakes another waiter, which is only a waste.
+            // Relaxed: a waker that misses this poller wakes another waiter, which is harmless but wasteful.
             self.pollers.fetch_add(1, Ordering::Relaxed);
         }
         let leaves = |leaves: bool| {
@@ -246,7 +246,7 @@ impl Arrivals {
     }
 
     /// Finds the end of the arrived events, for a consumer that has completed all positions before `from` and may wait.
-    /// If events come in small portions, this first pauses, so that more of them gather.
+    /// If events come in small portions, this first pauses, so that more of them accumulate.
     #[inline]
     pub(crate) fn check_again(&self, from: u64, capacity: u64, check: impl FnOnce() -> u64) -> u64 {
         self.spin.let_gather();
@@ -257,7 +257,7 @@ impl Arrivals {
         until
     }
 
-    /// Records how many positions of `capacity` had gathered when the consumer checked.
+    /// Records how many positions of `capacity` had accumulated when the consumer checked.
     pub(crate) fn gathered(&self, positions: u64, capacity: u64) {
         if positions > 1 {
             self.unregister();

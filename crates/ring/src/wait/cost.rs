@@ -67,7 +67,7 @@ pub(super) fn pauses_in(ns: u32) -> u32 {
     ((u64::from(ns) * 1000 / COSTS.pause_ps) as u32).max(1)
 }
 
-/// Nanoseconds of a yield that lets no other thread run.
+/// The cost in nanoseconds of a yield that does not let another thread run.
 pub(super) fn of_yield() -> u32 {
     if cfg!(loom) { 1 } else { COSTS.yield_ns.load(Ordering::Relaxed) }
 }
@@ -86,12 +86,12 @@ pub(super) fn timed_yield() -> u64 {
     took
 }
 
-/// Nanoseconds from a wake-up's beginning to the sleeper's first instruction.
+/// The time in nanoseconds from the beginning of a wake-up to the sleeper's first instruction.
 pub(super) fn of_wake_up() -> u32 {
     if cfg!(loom) { 1 } else { COSTS.wake_up_ns.load(Ordering::Relaxed) }
 }
 
-/// Nanoseconds of a sleep. Falling asleep takes about as long as the wake-up.
+/// The cost of a sleep in nanoseconds. Falling asleep takes about as long as the wake-up.
 pub(super) fn of_sleep() -> u32 {
     2 * of_wake_up()
 }

@@ -10,7 +10,7 @@
 //!   and at least a millisecond where the consumers are quick, so the change of producers takes a small part of the
 //!   time. A producer in the line waits only for the turns of those in front of it.
 //! - The next completion, after a producer has polled for as long as a sleep costs and found no room. Consumers then
-//!   take longer for an event than a sleep costs, so a wake-up for each completion is cheap beside their work.
+//!   take longer for an event than a sleep costs, so a wake-up for each completion is cheap compared with their work.
 //! - A consumer that has found no event for as long as a wake-up takes, or is about to sleep. Then too few producers
 //!   are at work.
 //! - A consumer that uses the `try_` forms, in a call that finds no event while no producer polls. It wakes no second
@@ -129,8 +129,8 @@ impl FreeSpace {
             // alarm it clears.
             self.alarm.is_set.swap(false, Ordering::AcqRel);
             if self.tasks.has_waiters_unfenced() {
-                // A task registered after the first check, and another consumer may meanwhile have found the alarm
-                // cleared. If the light fence of that consumer comes before the heavy fence here, the task that is
+                // A task registered after the first check, and another consumer may have found the alarm cleared in
+                // between. If the light fence of that consumer comes before the heavy fence here, the task that is
                 // woken here sees the consumer's completion. Otherwise the consumer finds the alarm set.
                 self.set_alarm();
                 heavy();
@@ -313,8 +313,8 @@ impl FreeSpace {
         }
     }
 
-    /// Wakes one more task, because the task that was woken perhaps does not use its slot. Threads find a free slot
-    /// without this.
+    /// Wakes one more task, because the task that was woken may not use its slot. Threads find a free slot without
+    /// this.
     pub(crate) fn pass_on(&self) {
         if self.tasks.has_waiters() {
             self.tasks.wake(1);

@@ -18,14 +18,14 @@
 //!    is not running needs this one. So a waiter spins for as long as a yield takes, then yields, which costs at most
 //!    twice the better of the two. Two kinds of yield change what the waiter does next:
 //!    - A yield that took longer than two quick ones let another thread run. Then the waiter only yields, and counts
-//!      each yield as a quick one: the other threads use the core meanwhile, and the waiter need not be woken.
+//!      each yield as a quick one: the other threads use the core in the meantime, and the waiter need not be woken.
 //!    - A yield that took a whole turn (a millisecond or more) let a thread run that is busy with other work. That
 //!      thread would get the core again at each yield, whereas a sleeper that is woken takes the core back at once.
 //!      Then the waiters spin and sleep, and do not yield again for 32 times the length of that yield.
-//! 4. **Let a batch gather, within a latency budget.** Each check takes the cache line that the partner writes, and a
-//!    partner that keeps its lines passes ten times as many events. So while events come in small portions, a consumer
-//!    pauses between checks, and a producer waits for a quarter of the ring to be free. Either delay lasts for at most
-//!    1.6 µs, and for less in a ring of fewer than 1,000 slots. An event that comes alone is not delayed.
+//! 4. **Let a batch accumulate, within a latency budget.** Each check takes the cache line that the partner writes, and
+//!    a partner that keeps its lines passes ten times as many events. So while events come in small portions, a
+//!    consumer pauses between checks, and a producer waits for a quarter of the ring to be free. Either delay lasts for
+//!    at most 1.6 µs, and for less in a ring of fewer than 1,000 slots. An event that comes alone is not delayed.
 //! 5. **One polls, the others sleep.** A wake-up costs its waker as much as hundreds of events. Of the producers that
 //!    find the ring full, [one polls](free_space), and the others sleep in a [fair line](line). Of interchangeable
 //!    consumers, none is woken while another one polls: the poller finds the event. If there are more events than the

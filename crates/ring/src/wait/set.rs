@@ -35,7 +35,7 @@ pub struct WaitSet {
 }
 
 impl WaitSet {
-    /// A set without rings.
+    /// A new set, to which no ring belongs yet.
     #[must_use]
     pub fn new() -> Self {
         WaitSet { notifier: Arc::new(Notifier::new()) }
@@ -49,7 +49,7 @@ impl WaitSet {
         self.notifier.wait(None, check).expect("without a deadline only success ends the wait")
     }
 
-    /// Sleeps until `check` returns a value or the deadline has passed; `None` if it returns none even then.
+    /// Sleeps until `check` returns a value or the deadline has passed; `None` if it has returned no value by then.
     pub fn wait_deadline<R>(&self, deadline: Instant, check: impl FnMut() -> Option<R>) -> Option<R> {
         self.notifier.wait(Some(deadline), check)
     }

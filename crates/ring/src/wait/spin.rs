@@ -9,10 +9,10 @@ use super::{WaitStrategy, cost};
 use crate::padded::CachePadded;
 use crate::primitive::pause;
 
-/// The longest time for which gathering may delay an event, or a producer that waits for room.
+/// The maximum delay that accumulation may add to an event, or to a producer's wait for room.
 const MAX_GATHERING_NS: u32 = 1_600;
 
-/// The longest time for which gathering may delay an event, in picoseconds for each slot of the ring. The partner could
+/// The maximum delay that accumulation may add to an event, in picoseconds for each slot of the ring. The partner could
 /// fill the ring during a longer pause, and would then have to wait.
 const EVENT_PS: u64 = 1_600;
 
@@ -36,7 +36,7 @@ const MAX_YIELD_NS: u64 = 100_000_000;
 #[derive(Debug)]
 pub(super) struct AdaptiveSpin {
     strategy: WaitStrategy,
-    /// The longest time for which gathering may delay an event of this ring.
+    /// The maximum delay that accumulation may add to an event of this ring.
     gathering_ns: u32,
     advice: CachePadded<Advice>,
 }
@@ -46,7 +46,7 @@ pub(super) struct AdaptiveSpin {
 struct Advice {
     /// How often the time to poll was halved since polling last helped.
     halvings: AtomicU32,
-    /// The number of pauses between checks, less one.
+    /// The number of pauses between checks, minus one.
     gap: AtomicU32,
     /// The time at which a waiter that no longer polls last fell asleep.
     asleep_ns: AtomicU64,
@@ -172,9 +172,9 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Adapts the gap between checks to the number of positions, of `capacity`, that had gathered. After a single
+    /// Adapts the gap between checks to the number of positions, of `capacity`, that had accumulated. After a single
     /// position the gap is zero, because a partner that replies to each event never sends two together. After two
-    /// positions or more, but less than a quarter of the ring, the gap grows, so that more gather.
+    /// positions or more, but less than a quarter of the ring, the gap grows, so that more accumulate.
     pub(super) fn gathered(&self, positions: u64, capacity: u64) {
         let gap = self.advice.gap.load(Ordering::Relaxed);
         let better = match positions {
@@ -193,9 +193,9 @@ impl AdaptiveSpin {
 #[derive(Debug)]
 pub(super) struct Pace<'a> {
     spin: &'a AdaptiveSpin,
-    /// The time for which the waiter polls.
+    /// How long the waiter polls.
     budget_ns: u64,
-    /// The time for which it has polled. Each yield counts as a quick one, however long other threads ran.
+    /// How long it has polled so far. Each yield counts as a quick one, however long other threads ran.
     spent_ns: u64,
 }
 

@@ -9,7 +9,7 @@
 /// | [`Yield`](Self::Yield) | all that other threads do not use | 0.1 to 1 µs | waking a sleeper is never acceptable |
 /// | [`Spin`](Self::Spin) | a core | 0.1 µs | each waiter has a core to itself |
 ///
-/// Waiting as a task (the `async` methods) never spins, whatever the strategy.
+/// Waiting as a task (the `async` methods) never spins, regardless of the strategy.
 ///
 /// **Waiting for room differs from waiting for events.** The latencies above are those of events, because the next
 /// event wakes a sleeping consumer. Waking a thread takes as long as hundreds of events, so of the threads that wait

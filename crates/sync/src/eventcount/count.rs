@@ -240,7 +240,7 @@ impl<K: Kind, S: Scope> Count<K, S> {
     /// Adds `n` and wakes at most `most` waiters, for the incrementer that has this cached copy of the count.
     ///
     /// # Safety
-    /// The contract of [`add_waking_unchecked`](Self::add_waking_unchecked), and that of
+    /// The caller upholds the contracts of [`add_waking_unchecked`](Self::add_waking_unchecked) and of
     /// [`add_cached`](SoleKind::add_cached).
     #[inline]
     pub(super) unsafe fn add_cached(&self, cached: &mut K::Cached, n: u64, most: usize)
@@ -258,7 +258,7 @@ impl<K: Kind, S: Scope> Count<K, S> {
     /// Wakes waiters after an increment that found the flag set.
     ///
     /// # Safety
-    /// The contract of [`add_waking_unchecked`](Self::add_waking_unchecked).
+    /// The caller upholds the contract of [`add_waking_unchecked`](Self::add_waking_unchecked).
     #[cold]
     #[inline(never)]
     unsafe fn settle(&self, most: usize) {

@@ -32,7 +32,7 @@ pub trait Kind: Send + Sync + 'static {
     /// wakes at most as many waiters as its argument says and returns how many it woke.
     ///
     /// # Safety
-    /// The contract of [`add`](Kind::add).
+    /// The caller upholds the contract of [`add`](Kind::add).
     unsafe fn settle(&self, most: usize, wake: impl Fn(usize) -> usize);
 
     /// Sets the flag if the count has the value `value`.
@@ -57,8 +57,8 @@ pub trait SoleKind: Kind {
     /// Like [`add`](Kind::add), for the incrementer that has a cached copy of the count.
     ///
     /// # Safety
-    /// The contract of [`add`](Kind::add). The copy comes from [`cache`](SoleKind::cache), and each call of `add` or
-    /// `add_cached` since then passed it.
+    /// The caller upholds the contract of [`add`](Kind::add). The copy comes from [`cache`](SoleKind::cache), and each
+    /// call of `add` or `add_cached` since then passed it.
     unsafe fn add_cached<S: Scope>(&self, cached: &mut Self::Cached, n: u64) -> bool;
 }
 

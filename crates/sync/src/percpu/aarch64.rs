@@ -161,7 +161,7 @@ pub(super) use {compare_and_store, list_pop, list_push, raise, slot_section, sto
 /// Adds `n` to the slot's word.
 ///
 /// # Safety
-/// The contract of [`section::add`](super::section::add), whose operands these are.
+/// The caller upholds the contract of [`section::add`](super::section::add), whose operands these are.
 #[inline(always)]
 pub(super) unsafe fn add(area: usize, index: usize, first: NonNull<u64>, count: u32, n: u64) -> Outcome {
     let mut outcome = -1_i32;

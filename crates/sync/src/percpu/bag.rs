@@ -93,8 +93,9 @@ impl<T> Bag<T> {
 
     /// Takes all values out, from all processors.
     ///
-    /// Closes the lists to sections, restarts the sections in progress, and takes the lists. Meanwhile other threads
-    /// use the shared list, for some microseconds. Blocking; one system call that interrupts the other running threads.
+    /// Closes the lists to sections, restarts the sections in progress, and takes the lists. During that time, some
+    /// microseconds, other threads use the shared list. Blocking; one system call that interrupts the other running
+    /// threads.
     ///
     /// # Errors
     /// If the system no longer restarts sections, although it did when the bag was made. Then the bag keeps all its

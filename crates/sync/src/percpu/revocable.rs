@@ -51,7 +51,7 @@ pub struct Revocable {
     by_sections: bool,
 }
 
-/// Set while the owner stores; the lock cannot be taken away meanwhile.
+/// Set while the owner stores; during that time, the lock cannot be taken away.
 const PINNED: u64 = 1;
 
 /// The right to store, until another thread takes it away.
@@ -95,7 +95,7 @@ impl Revocable {
     /// [`revoke`](Self::revoke) costs.
     ///
     /// # Panics
-    /// As [`revoke`](Self::revoke) does.
+    /// Panics as [`revoke`](Self::revoke) does.
     #[must_use]
     pub fn own(&self) -> Ownership<'_> {
         const TRIES_PER_CHECK: u32 = 100;

@@ -126,7 +126,7 @@ macro_rules! run {
 /// Adds `n` to the slot's word.
 ///
 /// # Safety
-/// The contract of [`Slots::new`], with one word in each slot.
+/// The caller upholds the contract of [`Slots::new`], with one word in each slot.
 #[inline(always)]
 pub(crate) unsafe fn add(here: Here, slots: Slots, n: u64) -> Outcome {
     // SAFETY: the caller promises a word in each slot, and the operands are those of `here` and `slots`.
@@ -136,7 +136,7 @@ pub(crate) unsafe fn add(here: Here, slots: Slots, n: u64) -> Outcome {
 /// Makes the slot's word at least `value`.
 ///
 /// # Safety
-/// The contract of [`Slots::new`], with one word in each slot.
+/// The caller upholds the contract of [`Slots::new`], with one word in each slot.
 #[inline(always)]
 pub(crate) unsafe fn raise(here: Here, slots: Slots, value: u64) -> Outcome {
     // SAFETY: the section checks the number against the count, and the caller promises a word in each of these slots.
@@ -147,7 +147,7 @@ pub(crate) unsafe fn raise(here: Here, slots: Slots, value: u64) -> Outcome {
 /// second value is the word's previous value, unless the section was aborted.
 ///
 /// # Safety
-/// The contract of [`Slots::new`], with one word in each slot.
+/// The caller upholds the contract of [`Slots::new`], with one word in each slot.
 #[inline(always)]
 pub(crate) unsafe fn compare_and_store(here: Here, slots: Slots, expected: u64, new: u64) -> (Outcome, u64) {
     let mut found = 0_u64;
@@ -169,8 +169,8 @@ pub(crate) unsafe fn compare_and_store(here: Here, slots: Slots, expected: u64, 
 /// zero, closes the list to sections ([`Frozen`](Outcome::Frozen)). A node's first word points to the next node.
 ///
 /// # Safety
-/// The contract of [`Slots::new`], with two words in each slot. The caller owns the node's first word, and does not
-/// touch it until the node is taken out of the list.
+/// The caller upholds the contract of [`Slots::new`], with two words in each slot. The caller owns the node's first
+/// word, and does not touch it until the node is taken out of the list.
 #[inline(always)]
 pub(crate) unsafe fn list_push(here: Here, slots: Slots, node: *mut u64) -> Outcome {
     // SAFETY: the section checks the number against the count, and the caller promises two words in each of these slots
@@ -181,8 +181,8 @@ pub(crate) unsafe fn list_push(here: Here, slots: Slots, node: *mut u64) -> Outc
 /// Takes the first node of the slot's list, if there is one.
 ///
 /// # Safety
-/// The contract of [`Slots::new`], with two words in each slot. A node that was pushed stays readable until it is taken
-/// out.
+/// The caller upholds the contract of [`Slots::new`], with two words in each slot. A node that was pushed stays
+/// readable until it is taken out.
 #[inline(always)]
 pub(crate) unsafe fn list_pop(here: Here, slots: Slots) -> (Outcome, *mut u64) {
     let mut node = std::ptr::null_mut::<u64>();

@@ -156,7 +156,7 @@ pub(super) use {compare_and_store, list_pop, list_push, raise, slot_section, sto
 /// Adds `n` to the slot's word. This section keeps no outcome in a register, because it must be as short as possible.
 ///
 /// # Safety
-/// The contract of [`section::add`](super::section::add), whose operands these are.
+/// The caller upholds the contract of [`section::add`](super::section::add), whose operands these are.
 #[inline(always)]
 pub(super) unsafe fn add(area: usize, index: usize, first: NonNull<u64>, count: u32, n: u64) -> Outcome {
     // SAFETY: the section checks the number against the count, and the caller promises a word in each of these slots.

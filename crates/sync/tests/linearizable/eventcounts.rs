@@ -104,7 +104,7 @@ fn two_incrementers_that_add_as_if_alone_are_caught() {
     });
 }
 
-/// A wait that ends at any wake-up, without a check of the count.
+/// A wait that ends at any wake-up, without checking the count.
 #[test]
 fn a_wait_that_does_not_recheck_is_caught() {
     assert_caught("dropped-recheck", "a wait that does not recheck after its wake-up", Kind::EventCount, || {

@@ -1,4 +1,4 @@
-//! Every lock: no two threads are inside at once.
+//! Every lock: no two threads hold it at once.
 
 use crate::recorded::{a_while, disturb, record};
 use crate::verdict::{assert_caught, assert_holds};

@@ -91,7 +91,7 @@ impl Drop for Late {
     }
 }
 
-/// An object whose destructor retires more objects to the same domain, by a local that it makes for them.
+/// An object whose destructor retires more objects to the same domain, through a local that it makes for them.
 struct Family {
     domain: &'static Domain,
     children: usize,
@@ -139,7 +139,7 @@ fn garbage_is_bounded_when_destructors_retire() {
         for _ in 0..2000 {
             // SAFETY: the object comes from a box, is unreachable, and is retired once.
             unsafe { local.retire(Family::boxed(domain, children, generations, &alive)) };
-            // Nested destructors may be in progress meanwhile, but not once the call has returned.
+            // Nested destructors may be in progress during the call, but not once it has returned.
             let garbage = domain.stats().garbage;
             assert!(garbage <= bound, "{garbage} objects wait, with {children} children in {generations} generations");
         }

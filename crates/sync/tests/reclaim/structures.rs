@@ -1,4 +1,4 @@
-//! The order and the lives of values in the structures.
+//! The order and the lifetimes of values in the structures.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -105,7 +105,7 @@ impl Drop for LateUser {
     }
 }
 
-/// Refreshes a guard and retires once more when dropped.
+/// When dropped, refreshes a guard and retires one more object.
 struct Kept(epoch::Guard<'static>, Arc<AtomicUsize>);
 
 impl Drop for Kept {

@@ -6,8 +6,8 @@ use millstream_history::{History, Model, Options, Verdict, check};
 
 use crate::verdict::assert_holds;
 
-/// Asserts that one of a few runs is decided, and holds. On a busy machine the clocks of its cores sometimes differ so
-/// much that the checker would have to try too many orders.
+/// Asserts that one of a few runs can be decided, and is linearizable. On a busy machine the clocks of its cores
+/// sometimes differ so much that the checker would have to try too many orders.
 pub(crate) fn assert_holds_once_decided(model: impl Into<Model>, mut run: impl FnMut() -> History) {
     const RUNS: usize = 5;
     let model = model.into();

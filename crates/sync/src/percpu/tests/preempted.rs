@@ -133,8 +133,7 @@ impl Work<'_> {
     }
 }
 
-/// Lets the workers work while `disturb` is called again and again; returns the number of aborted and of finished
-/// attempts.
+/// Runs the workers while `disturb` is called repeatedly; returns the number of aborted and of finished attempts.
 fn storm(numbers: Numbers, mut disturb: impl FnMut(&Workers, &mut Random)) -> [u64; 2] {
     let seed = millstream_verify_random::seed();
     let (memory, done, over, workers) = (Memory::new(), Done::default(), AtomicBool::new(false), Workers::default());
@@ -198,7 +197,7 @@ fn has_sections() -> bool {
     Here::current(Numbers::Processor).is_some()
 }
 
-/// The maximum number of storms until one has interrupted a section.
+/// The maximum number of storms to try until one interrupts a section.
 const MAX_STORMS: usize = 40;
 
 /// Asserts that a storm interrupted sections, because otherwise it shows nothing.
@@ -237,7 +236,7 @@ fn signals_abort_sections_and_nothing_else() {
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), worker, libc::SIGUSR1) };
         })
     });
-    // Pending signals merge, so only the handler knows how many arrived. The pause lets the last ones in.
+    // Pending signals merge, so only the handler knows how many arrived. The pause lets the last of them arrive.
     thread::sleep(Duration::from_millis(10));
     let handled = IN_HANDLERS.load(Relaxed);
     assert!(handled > 0);

@@ -63,7 +63,7 @@ pub fn hazard() -> Hazard<'static> {
 /// [`Local::retire`] to the process's domain.
 ///
 /// # Safety
-/// The contract of [`Local::retire`].
+/// The caller upholds the contract of [`Local::retire`].
 #[inline]
 pub unsafe fn retire<T>(object: *mut T) {
     // SAFETY: the caller keeps to the contract of `Local::retire`.
