@@ -15,7 +15,7 @@ pub enum Role {
     Ours,
     /// A competitor that does the same work. Ours is compared with the fastest peer.
     Peer,
-    /// A competitor shown for scale, which does less than the whole work (no queues, or coarser items).
+    /// A competitor shown for scale, which does only a part of the work (no queues, or coarser items).
     Reference,
 }
 

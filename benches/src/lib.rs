@@ -74,7 +74,7 @@ pub fn main() -> ExitCode {
 /// Runs the workloads that `args` selects and prints the report on standard output.
 ///
 /// # Errors
-/// Fails when a workload cannot be set up, or when a competitor does not do the whole work.
+/// Fails when a workload cannot be set up, or when a competitor does not do all of the work.
 pub fn run(args: &Args) -> Result<(), Error> {
     if let Some(name) = &args.one {
         return archive::run_one(args, name);

@@ -27,7 +27,7 @@ const FORKED: u64 = 1_000_000;
 /// The lines of a file.
 const LINES: u64 = 1_000_000;
 const QUICK: u64 = 10_000;
-/// The values that a channel holds.
+/// The capacity of a channel.
 const CHANNEL: usize = 1024;
 
 /// Computes a sum from the numbers below `n`.

@@ -29,7 +29,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the command by which the oldest toolchain builds everything that is published.
+/// Returns the command with which the oldest toolchain builds everything that is published.
 ///
 /// # Errors
 /// Returns an error if the workspace's manifest does not name the toolchain.

@@ -194,7 +194,7 @@ impl Store {
     }
 }
 
-/// The contents of a finished store, which are equal for all competitors that did the whole work.
+/// The contents of a finished store, which are equal for all competitors that did all of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     /// Lines of the manifest.

@@ -68,7 +68,7 @@ pub struct Wakes {
     pub latencies: Vec<u64>,
 }
 
-/// The time in which a sleeper falls asleep.
+/// The pause before a wake, in which the sleeper falls asleep.
 const BEDTIME: Duration = Duration::from_micros(60);
 
 /// Wakes a sleeper `times` times.

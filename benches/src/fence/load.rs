@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::machine;
 
-/// The lowest priority, as in the load of the figures that Paul Khuong published for barrierd.
+/// The lowest priority, which is also the load's priority in the figures that Paul Khuong published for barrierd.
 const NICE: libc::c_int = 19;
 
 /// The other work of the machine.

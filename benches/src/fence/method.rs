@@ -84,7 +84,7 @@ impl Methods {
     }
 
     fn protect(&self) -> Result<(), Error> {
-        // SAFETY: this value owns the page, which holds no data; the write falls between the calls, while the page is
+        // SAFETY: this value owns the page, which holds no data; the write happens between the calls, while the page is
         // writable.
         let outcome = unsafe {
             let writable = libc::mprotect(self.page, PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE);

@@ -16,7 +16,7 @@ use crate::error::Error;
 /// Runs all parts in turn and prints the tables.
 ///
 /// # Errors
-/// Fails when a competitor did not do the whole work.
+/// Fails when a competitor did not do all of the work.
 pub fn run(args: &Args) -> Result<(), Error> {
     println!("## reclaim: heavy fences by {}\n", millstream_fence::Fence::FAST.describe());
     read::run(args)?;

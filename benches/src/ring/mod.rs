@@ -1,9 +1,9 @@
 //! Rings compared with their peers: throughput, latency, and the CPU time of waiting.
 //!
-//! Each ring is compared with peers of its kind: a channel of one sender and one receiver with rings that permit no
-//! more, and a channel of many senders and many receivers with rings that permit as many. If a peer leaves the wait
-//! strategy to its user, it waits as its author advises for this machine: it spins if each thread has a core, and
-//! yields otherwise. The tables show both ways of waiting.
+//! Each ring is compared with peers of its kind. A channel of one sender and one receiver is compared with rings that
+//! permit only one of each, and a channel of many senders and many receivers with rings that permit many of each. If a
+//! peer leaves the wait strategy to its user, it follows its author's advice for this machine: it spins if each thread
+//! has a core, and yields otherwise. The tables show both ways of waiting.
 //!
 //! A million events or more pass for each figure. The time includes the start and the end of the threads. Consumers add
 //! up the values, so every payload is read.

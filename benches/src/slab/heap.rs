@@ -76,7 +76,7 @@ impl<A: GlobalAlloc> Local for Global<A> {
 
     #[inline(always)]
     fn alloc(&self) -> usize {
-        // SAFETY: the layout is not empty, and the word written lies in the object.
+        // SAFETY: the layout is not empty, and the word that is written is in the object.
         unsafe {
             let object = self.0.alloc(LAYOUT);
             object.write(1);

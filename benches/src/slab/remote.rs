@@ -159,7 +159,7 @@ fn ring(slab: &Path) -> PathBuf {
     slab.with_extension("ring")
 }
 
-/// Nanoseconds per object with the freeing side in another process, to which handles go through a ring in shared
+/// Nanoseconds per object if another process frees the objects. Handles go to that process through a ring in shared
 /// memory.
 fn between_processes(n: usize) -> Result<f64, Error> {
     let fail = |error: &dyn std::fmt::Display| Error::new(error.to_string());

@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// Milliseconds from the call of `open` until recovery is complete.
 fn once(path: &std::path::Path, objects: u64, beside: bool) -> Result<f64, millstream_slab::Error> {
     let slab = RawSlab::options(OBJECT_BYTES as u64, objects).create(path)?;
-    // SAFETY: the fork falls between the threads of two workloads, so no other thread of this process holds a lock of
+    // SAFETY: the fork happens between the threads of two workloads, so no other thread of this process holds a lock of
     // the allocator that the child uses.
     let child = unsafe { libc::fork() };
     if child == 0 {

@@ -157,7 +157,7 @@ fn threads_that_select_lose_nothing() {
     }
 }
 
-/// A thread that selects may not use a slot or a value, for which no other thread was woken.
+/// A thread that selects may leave a slot or a value unused, and no other thread was woken for it.
 #[test]
 fn values_and_slots_that_a_selecting_thread_leaves_reach_others() {
     let (sender, receiver) = channel::mpmc::<u32>(1);

@@ -265,7 +265,7 @@ fn all_of_it_holds_with_symmetric_fences() {
 }
 
 /// A thread that pops reads the value after it has taken the node out, and may be stopped before the read. Meanwhile
-/// other threads may retire the node, free it, and get its memory for a value of their own.
+/// other threads may retire the node, free it, and reuse its memory for another value.
 fn each_value_is_popped_once(push: impl Fn(u64) + Sync, pop: impl Fn() -> Option<u64> + Sync, flush: fn()) {
     const THREADS: u64 = 3;
     let each = 400_000 * stress();

@@ -87,7 +87,7 @@ impl<T, P: Sequencer, C: Sequencer> Receiver<T, P, C> {
     /// their number. More values may have arrived before the call returns.
     ///
     /// The slots become free for senders when all values are moved. The vector grows only as far as the values need, so
-    /// `usize::MAX` means "all of them". Cost: Takes 1 ns per small value.
+    /// `usize::MAX` means "all of them". Cost: 1 ns per small value.
     ///
     /// # Errors
     /// If all senders are gone and all their values have been received.

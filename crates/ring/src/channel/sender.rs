@@ -26,7 +26,7 @@ impl<T, P: Sequencer, C: Sequencer> Sender<T, P, C> {
 
     /// Sends a value, waiting for room as long as necessary.
     ///
-    /// Release: the receiver sees everything that this thread wrote before. Cost without waiting: Takes 2 to 4 ns.
+    /// Release: the receiver sees everything that this thread wrote before. Cost without waiting: 2 to 4 ns.
     ///
     /// # Errors
     /// If all receivers are gone or the channel is closed.

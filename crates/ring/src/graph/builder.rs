@@ -74,7 +74,7 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     ///
     /// If `handle` panics, its consumer leaves, like that of [`handle`](Self::handle). The followers then see events
     /// without the changes of `handle`: fields that only `handle` writes have the values of the slot's last lap, or of
-    /// `make`. The event at which `handle` panicked may be half written. If followers must not act on such events, let
+    /// `make`. The event at which `handle` panicked may be half written. If followers must not act on such events, have
     /// the handler catch its own failures and mark the event.
     ///
     /// # Panics

@@ -28,8 +28,8 @@ impl<T: Plain> Consumer<T> {
     /// wakes it, or the producer wakes at its next check, within a second.
     ///
     /// # Errors
-    /// If another consumer is attached, the file holds something else, the ring would exceed the largest possible
-    /// memory, or the operating system refuses; see [how the file is opened](super#the-file).
+    /// If another consumer is attached, the file has other contents, the ring would exceed the largest possible memory,
+    /// or the operating system refuses an operation; see [how the file is opened](super#the-file).
     ///
     /// # Panics
     /// If `slots` is not a power of two.

@@ -37,7 +37,7 @@
 //! within a second.
 //!
 //! **The end** of the stream has to be an event that the program defines, because a producer that is gone may restart
-//! or be replaced. Reserve a value or a field for it. To learn whether the producer is alive, let the producer send an
+//! or be replaced. Reserve a value or a field for it. To learn whether the producer is alive, have the producer send an
 //! event at intervals, and wait for it with [`handle_deadline`](Consumer::handle_deadline).
 //!
 //! **Waiting** blocks on an event count in the shared memory. If no process sleeps, no system call is made to wake one;

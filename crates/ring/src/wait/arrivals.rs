@@ -68,10 +68,10 @@ impl Arrivals {
     /// polls, none is woken: the poller finds an event, and [wakes others](Self::pass_on) for further events.
     ///
     /// While this call runs, the first *distinct* waiter may register: a waiter that waits for other events. The single
-    /// wake-up could then go to the newcomer, although another waiter needs it; hence the second check. If the heavy
-    /// fence of the newcomer's registration comes before the light fence here, this call sees that the waiters are
-    /// distinct, and wakes all. If it comes later, the newcomer took its key after the first wake-up, which therefore
-    /// went to another waiter.
+    /// wake-up could then go to the newcomer, although another waiter needs it. The second check covers this case. If
+    /// the heavy fence of the newcomer's registration comes before the light fence here, this call sees that the
+    /// waiters are distinct, and wakes all. If it comes later, the newcomer took its key after the first wake-up, which
+    /// therefore went to another waiter.
     #[cold]
     #[inline(never)]
     pub(crate) fn wake(&self, events: usize) {

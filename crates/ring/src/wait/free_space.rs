@@ -22,10 +22,10 @@
 //! producer although another one is at work.
 //!
 //! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding the ring
-//! empty, and the one producer that it woke may need only one of many free slots. So each sleep is bounded: by the time
-//! that the producer has waited so far (at least 1 ms, at most 50 ms) times the length of the line, and never by more
-//! than 200 ms. A producer whose sleep times out keeps its position in the line. If it finds no room, it makes the next
-//! completion wake the first of the line.
+//! empty. The one producer that it woke may need only one of many free slots. So each sleep is bounded. The bound is
+//! the time that the producer has waited so far (at least 1 ms, at most 50 ms) times the length of the line, but never
+//! more than 200 ms. A producer whose sleep times out keeps its position in the line. If it finds no room, it makes the
+//! next completion wake the first of the line.
 //!
 //! **An occasional nap.** A producer and a consumer that share a core and yield to each other give the scheduler no
 //! reason to separate them, although another core may be idle. The scheduler chooses a core for a thread when the

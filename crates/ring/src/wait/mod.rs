@@ -19,9 +19,9 @@
 //!    twice the better of the two. Two kinds of yield change what the waiter does next:
 //!    - A yield that took longer than two quick ones let another thread run. Then the waiter only yields, and counts
 //!      each yield as a quick one: the other threads use the core in the meantime, and the waiter need not be woken.
-//!    - A yield that took a whole turn (a millisecond or more) let a thread run that is busy with other work. That
-//!      thread would get the core again at each yield, whereas a sleeper that is woken takes the core back at once.
-//!      Then the waiters spin and sleep, and do not yield again for 32 times the length of that yield.
+//!    - A yield that took a whole turn (a millisecond or more) gave the core to a thread that is busy with other work.
+//!      That thread would get the core again at each yield, whereas a sleeper that is woken takes the core back at
+//!      once. Then the waiters spin and sleep, and do not yield again for 32 times the length of that yield.
 //! 4. **Let a batch accumulate, within a latency budget.** Each check takes the cache line that the partner writes, and
 //!    a partner that keeps its lines passes ten times as many events. So while events come in small portions, a
 //!    consumer pauses between checks, and a producer waits for a quarter of the ring to be free. Either delay lasts for
@@ -44,7 +44,7 @@
 //! - A waiter that shares its core with a thread that is always busy spends 1/32 of its time in yields, provided that a
 //!   yield takes at most 0.1 s.
 //! - A producer in the line waits for the turns of those in front of it, if all producers wait in the line. Producers
-//!   that use the `try_` forms, or send at a pace of their own, may take the room first. In its turn, a producer polls
+//!   that use the `try_` forms, or send at their own pace, may take the free slots first. In its turn, a producer polls
 //!   for room and sends. The turn lasts until the producer next waits for room, once 32 `S` and at least 1 ms have
 //!   passed. If each of the producer's waits takes `S` or longer, the turn may be shorter than 1 ms. If the consumers
 //!   stop for good and leave room, a producer in the line finds the room within 200 ms.

@@ -1,8 +1,8 @@
 //! An event count that costs a notifying thread next to nothing while there are no waiters.
 //!
 //! Incrementing an event count is an atomic read-modify-write of a line that all notifying threads share: too expensive
-//! for each event of a ring with many producers. So waiters register in a word of their own, and a notifying thread
-//! only reads it.
+//! for each event of a ring with many producers. So waiters register in a separate word, and a notifying thread only
+//! reads that word.
 //!
 //! That read comes after the notifying thread's own write (a completed position); the waiter's check for completed
 //! positions comes after its write (its registration). Without a full fence between the write and the read of each
@@ -118,7 +118,7 @@ impl Notifier {
         announce();
         heavy();
         loop {
-            // First the snapshot, then the check, as for a thread.
+            // The snapshot comes before the check, as for a thread.
             let key = registration.key();
             if let Some(found) = check() {
                 return found;

@@ -22,7 +22,7 @@
 /// the line, but never for more than 200 ms. So a `send` into a full ring may return that much later than it could.
 ///
 /// With [`Block`](Self::Block) no producer polls. There is no such delay with [`Yield`](Self::Yield) and
-/// [`Spin`](Self::Spin), where all producers poll, nor in tasks, which are woken as soon as there is room for them.
+/// [`Spin`](Self::Spin), where all producers poll, or for tasks, which are woken as soon as there is room for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WaitStrategy {

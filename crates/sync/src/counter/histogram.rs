@@ -73,8 +73,8 @@ impl Distribution {
         self.count
     }
 
-    /// The range of numbers of the bucket that contains the `q` quantile: at least a share `q` of all numbers lies in
-    /// or below this bucket. The largest number of the range exceeds the smallest by at most an eighth. `None` if there
+    /// The range of numbers of the bucket that contains the `q` quantile: at least a share `q` of all numbers is in or
+    /// below this bucket. The largest number of the range exceeds the smallest by at most an eighth. `None` if there
     /// are no numbers.
     ///
     /// # Panics

@@ -31,8 +31,8 @@
 //! *Treacherous shared counters* describes a storage engine that ran at a quarter of its speed because of such
 //! statistics.
 //!
-//! So each processor has a word of its own ([`percpu`](crate::percpu)): additions need no atomic instruction, and none
-//! is lost. Where the kernel has no restartable sequences, the threads add atomically to as many words as there are
+//! So each processor has its own word ([`percpu`](crate::percpu)): additions need no atomic instruction, and none is
+//! lost. Where the kernel has no restartable sequences, the threads add atomically to as many words as there are
 //! processors; the results are the same.
 //!
 //! # What a sum means

@@ -45,7 +45,7 @@ pub enum SharedError {
     /// The operating system refused an operation.
     #[error("the file of counters can't be used: {0}")]
     System(#[from] io::Error),
-    /// The file does not hold counters.
+    /// The file is not a file of counters.
     #[error("this is not a file of counters: it begins with {found:#018x} instead of {MAGIC:#018x}")]
     Foreign {
         /// The first word of the file.
@@ -211,7 +211,7 @@ impl SharedCounters {
     }
 
     fn header(&self, index: usize) -> &AtomicU64 {
-        // SAFETY: the header lies within the first page, which is mapped as long as `self` lives, and its words change
+        // SAFETY: the header is within the first page, which is mapped as long as `self` lives, and its words change
         // only by atomic instructions.
         unsafe { AtomicU64::from_ptr(self.first.cast::<u64>().as_ptr().add(index)) }
     }

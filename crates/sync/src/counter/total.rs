@@ -1,4 +1,4 @@
-//! A number to which any thread adds.
+//! A number to which any thread can add.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -47,8 +47,8 @@ impl Counter {
         Adder::new(self, self.shards.words().word(0))
     }
 
-    /// The sum of all additions, as defined in the [module](super). Wait-free; takes O(processors + the most locals
-    /// ever held at one time).
+    /// The sum of all additions, as defined in the [module](super). Wait-free; takes O(processors + the maximum number
+    /// of locals at one time).
     #[must_use]
     pub fn sum(&self) -> u64 {
         let shards = self.shards.words().word(0).copies();

@@ -117,8 +117,7 @@ impl<K: SoleKind, S: Scope, R: Deref<Target = Count<K, S>>> Incrementer<K, S, R>
         self.add_waking(n, usize::MAX);
     }
 
-    /// Adds `n` and wakes at most `most` of the sleeping waiters; [`Count::add_waking`] says for which waiters that is
-    /// correct.
+    /// Adds `n` and wakes at most `most` of the sleeping waiters; [`Count::add_waking`] explains when that is correct.
     #[inline]
     pub fn add_waking(&mut self, n: u64, most: usize) {
         // SAFETY: `new` requires that nothing else increments the count, this incrementer is borrowed mutably, and `new`

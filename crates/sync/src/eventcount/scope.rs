@@ -58,7 +58,7 @@ pub enum Overlooks {
     Overwritten,
 }
 
-/// The moment from which a waiter that set the flag may rely on the next increment to see it.
+/// The moment from which a waiter that set the flag may rely on the next increment to see the flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certainty {
     /// At once, if the count is still the same.

@@ -119,9 +119,9 @@ mod model {
         /// The number of wake-ups. A wake-up changes it with release ordering only, and sleepers read it with acquire
         /// ordering only.
         wakes: AtomicU32,
-        /// The sleepers in order of arrival. The lock and the sleeper's flag are those of the standard library: loom
-        /// switches threads only in its own operations, so no thread ever waits for the lock, and neither of them
-        /// orders anything in the model.
+        /// The sleepers in order of arrival. The lock and the sleeper's flag are the standard library's, so neither of
+        /// them orders anything in the model. Loom switches threads only in its own operations, so no thread ever waits
+        /// for the lock.
         sleepers: Mutex<VecDeque<Arc<Sleeper>>>,
     }
 

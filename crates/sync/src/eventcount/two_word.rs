@@ -17,7 +17,7 @@ use crate::primitive::{AtomicU32, Ordering};
 /// same increment cleared it before its store. In that case the first read saw a flag, so the incrementer wakes the
 /// waiter, too.
 ///
-/// An increment cannot clear the flag of a waiter for the new value: such a waiter sets its flag after it has read the
+/// An increment cannot clear the flag of a waiter for the new value. Such a waiter sets its flag after it has read the
 /// new value, and the release store of that value comes after the clearing.
 ///
 /// This is the two-word form of Paul Khuong's event counts, as in Composite's block points.

@@ -44,9 +44,9 @@ use crate::primitive::Ordering;
 /// the scheduler's tick alone comes 100 times a second or more. This assumes that a core takes an interrupt at least
 /// once a second, which a core isolated for one thread (`nohz_full`, no interrupts routed to it) may not do.
 ///
-/// The model in `verify/tso` checks the argument: it enumerates all executions of the x86-TSO machine, and finds the
-/// lost wake-up if the fence or the second check is left out, if an interrupt could divide the addition, or if the flag
-/// is cleared without a change of the value.
+/// The model in `verify/tso` checks the argument: it enumerates all executions of the x86-TSO machine. It finds a lost
+/// wake-up if the fence or the second check is left out, if an interrupt could divide the addition, or if the flag is
+/// cleared without a change of the value.
 ///
 /// # Source
 /// The single-producer form of Paul Khuong's event counts in Concurrency Kit. This version differs in three ways: it

@@ -13,7 +13,7 @@ pub enum Added {
     NotYet,
 }
 
-/// Words to which x86-64 adds in one instruction.
+/// Words to which x86-64 can add in one instruction.
 pub trait AddUnlocked {
     /// Adds unless the word has its topmost bit set. The addition is one instruction, which an interrupt cannot divide,
     /// and the processor flags that it sets show whether the sum has the bit. To other cores it is a load and a store.
@@ -29,7 +29,7 @@ macro_rules! add_unlocked {
             #[inline(always)]
             fn add_unlocked(&self, n: u64) -> Added {
                 // SAFETY: the pointer is that of a live, aligned atomic. To the compiler, the block may be a relaxed
-                // load and, if the topmost bit is clear, another load and a release store of the sum: it touches
+                // load and, if the topmost bit is clear, another load and a release store of the sum. It touches
                 // nothing else, and on x86-64 every store has release ordering. Without `nomem`, the compiler moves no
                 // access across it.
                 unsafe {

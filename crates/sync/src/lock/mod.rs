@@ -40,9 +40,9 @@
 //! it frees the word. So acquiring is an *acquire*: nothing that follows it in the program is performed before it.
 //! Releasing is a *release*: a thread that sees the release sees everything before it. The two pair through the word:
 //! the acquiring thread reads the value that the previous holder's release stored, and so sees everything the previous
-//! holder wrote. x86-64 always orders loads with loads and stores with stores. There the orderings only restrain the
-//! compiler, and a plain store releases a lock. Code that omits the orderings runs on x86-64 and fails elsewhere, which
-//! is why the models in `models.rs` explore weak orderings, too.
+//! holder wrote. On x86-64, loads are always ordered with loads, and stores with stores. There the orderings only
+//! restrain the compiler, and a plain store releases a lock. Code that omits the orderings runs on x86-64 and fails
+//! elsewhere, which is why the models in `models.rs` explore weak orderings, too.
 //!
 //! One old processor violates this guarantee: early Opterons may let a load after a locked instruction read a stale
 //! value (erratum 147). On such a processor, all locks here execute a load fence after the instruction.

@@ -1,4 +1,4 @@
-//! The area in which the kernel tells a thread on which processor it runs.
+//! The area in which the kernel stores the number of the processor on which a thread is running.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{
@@ -120,7 +120,7 @@ impl Area {
         }
     }
 
-    /// The processor on which the thread runs now. The thread may leave it as soon as this call returns.
+    /// The processor on which the thread is running. The thread may leave it as soon as this call returns.
     ///
     /// One load. The numbers are those of the whole machine and may have gaps.
     #[inline]

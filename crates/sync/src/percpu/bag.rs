@@ -1,4 +1,4 @@
-//! A bag into which any thread puts values and from which any thread takes them.
+//! A bag into which any thread can put values, and from which any thread can take them.
 
 use std::io;
 use std::mem;

@@ -1,4 +1,5 @@
-//! The sections: each finds the slot of the processor on which it runs, and changes it by one store at its very end.
+//! The sections: each finds the slot of the processor on which it runs, and changes it with a single store at its very
+//! end.
 //!
 //! Each call makes one attempt. A caller retries while the outcome is [`Aborted`](Outcome::Aborted), makes at most
 //! [`MAX_ATTEMPTS`] attempts, and then takes another path: under a debugger that steps through a section, every attempt
@@ -17,7 +18,7 @@ use crate::rseq_section;
 /// lasts milliseconds: two aborts in a row are rare unless another thread or a debugger provokes them.
 pub(crate) const MAX_ATTEMPTS: u32 = 4;
 
-/// Distance from one slot to the next in bytes: each slot is on a page of its own, together with other data of the same
+/// Distance from one slot to the next in bytes: each slot is on a separate page, together with other data of the same
 /// processor. The assembly of both architectures shifts by its binary logarithm, 12.
 pub(crate) const STRIDE: usize = 4096;
 

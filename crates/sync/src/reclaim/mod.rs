@@ -3,8 +3,8 @@
 //! A lock-free structure unlinks an object while other threads hold its address. Readers announce the objects they use,
 //! by plain stores; the reclaimer ensures that it sees these announcements before it frees objects. On most machines
 //! that takes a full fence between each reader's store and its next load, some 40 cycles each time. Here readers
-//! execute a [light fence](millstream_fence::light), which needs no fence instruction, and the reclaimer executes a
-//! heavy fence, once per thousand objects.
+//! execute a [light fence](millstream_fence::light), which needs no fence instruction, and the reclaimer executes one
+//! heavy fence per thousand objects.
 //!
 //! # Which one do I want?
 //! | I want | use |

@@ -13,7 +13,7 @@ use millstream_recorder::Recorder;
 use millstream_sync::counter::{Counter, SharedCounters};
 use millstream_verify_random::{Random, stress};
 
-/// Each thread adds through an adder of its own, which it replaces now and then, and takes sums.
+/// Each thread adds through its own adder, which it replaces now and then, and takes sums.
 fn assert_counts<A: Fn()>(adder: impl Fn() -> A + Sync, sum: impl Fn() -> u64 + Sync) {
     let mut random = Random::new(millstream_verify_random::seed());
     for threads in [1, 2, 8] {

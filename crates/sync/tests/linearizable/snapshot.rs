@@ -10,7 +10,7 @@ use millstream_verify_random::{Random, stress};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Runs `turns` turns on each thread, each with a number of its own.
+/// Runs `turns` turns on each thread; each turn has a different number.
 fn run(threads: u64, turns: u64, random: &mut Random, turn: impl Fn(&mut Log, u64, &mut Random) + Sync) -> History {
     record(threads, random, |log, random| {
         // The cell initially holds 0.

@@ -5,7 +5,7 @@ use std::process::Command;
 /// The environment variable that selects the fences.
 const FENCE: &str = "MILLSTREAM_FENCE";
 
-/// Runs this test program again in a process of its own with full fences on both sides.
+/// Runs this test program again, in a separate process, with full fences on both sides.
 pub(crate) fn again_with_symmetric_fences(this_test: &str) {
     if std::env::var(FENCE).is_ok() {
         return; // This is that process.

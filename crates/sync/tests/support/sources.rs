@@ -5,9 +5,9 @@ use std::process::Command;
 const SOURCE: &str = "MILLSTREAM_RSEQ";
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// Runs the tests of this program whose names contain `filter` three more times: with areas of our own, where glibc is
-/// told not to register threads; with areas of our own although glibc registers threads, which fails where glibc has
-/// registered them; and without any areas.
+/// Runs the tests of this program whose names contain `filter` three more times. The first run uses our own areas, and
+/// glibc is told not to register threads. The second also uses our own areas, but glibc registers threads, so our
+/// registration fails wherever glibc has registered the thread. The third has no areas.
 pub(crate) fn again_with_other_areas(this_test: &str, filter: &str) {
     if std::env::var(SOURCE).is_ok() {
         return; // This is one of those processes.

@@ -48,14 +48,14 @@
 //! Guerraoui, Herlihy and Zablotchi, "Fast and robust memory reclamation for concurrent data structures", 2016) need a
 //! hazard pointer for each object, written all the time. Intervals of birth and death (Wen, Izraelevitz, Cai, Beadle
 //! and Scott, "Interval-based memory reclamation", 2018) need a header in each object and a comparison for each load.
-//! Here a load stays a load, and the *stall is reported*: a writer that has a limit asks for room before it unlinks,
-//! and if there is none, it learns by how many epochs the oldest reader is behind. To protect individual objects, use
-//! [`hazard`](super::hazard), where objects are retired in the same way.
+//! Here a load stays a load, and the *stall is reported*: a writer that has a limit asks for room before it unlinks. If
+//! there is no room, the writer learns by how many epochs the oldest reader is behind. To protect individual objects,
+//! use [`hazard`](super::hazard), where objects are retired in the same way.
 //!
 //! # Source of the idea
-//! Keir Fraser's epochs (2004); the single grace period over a published 64-bit epoch is that of user-space RCU
-//! (Desnoyers, McKenney, Stern, Dagenais and Walpole, 2012) without its phases, because the number does not wrap; the
-//! fence on the reclaiming side only is Paul Khuong's.
+//! Keir Fraser's epochs (2004). The single grace period over a published 64-bit epoch is that of user-space RCU
+//! (Desnoyers, McKenney, Stern, Dagenais and Walpole, 2012) without its phases, because the number does not wrap. To
+//! have a fence on the reclaiming side only is Paul Khuong's idea.
 
 mod collector;
 mod default_collector;

@@ -42,8 +42,8 @@ const ABANDONED: u64 = 1 << 11;
 const FENCED: u64 = 1 << 10;
 const DEPTH: u64 = FENCED - 1;
 
-/// A thread's state: the epoch in which it entered, the number of its guards (without guards, no epoch either), and
-/// flags.
+/// A thread's state: the epoch in which it entered, the number of its guards, and flags. Without guards there is no
+/// epoch.
 pub(super) struct Participant(AtomicU64);
 
 /// The work that remains after a guard is dropped.

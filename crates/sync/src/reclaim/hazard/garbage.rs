@@ -14,10 +14,10 @@ use crate::reclaim::retired::{Ready, Retired};
 
 use super::domain::Shared;
 
-/// The garbage of one thread at a time, to which it retires objects of a [`Domain`](super::Domain).
+/// Retired objects of a [`Domain`](super::Domain). One thread at a time may use a local.
 ///
-/// Dropping it frees no object: the domain's next local takes over the garbage, unless another local frees it first, in
-/// [`flush`](Local::flush) or with a batch of its own.
+/// Dropping a local does not free any object: the domain's next local takes over the garbage, unless another local
+/// frees it first, in [`flush`](Local::flush) or together with one of its own batches.
 pub struct Local<'d> {
     shared: &'d Shared,
     garbage: &'d Entry<Garbage>,

@@ -1,9 +1,9 @@
 //! Hazard pointers: a store and a second load protect one object at a time.
 //!
-//! A reader announces in a slot of its own which object it uses; the thread that retired an object frees it when no
-//! slot names it. A reader that stops holds back only the objects it protects: garbage is bounded in every case. In
-//! exchange every object must be protected individually before it is read. For structures of many small objects that
-//! readers only pass through, [`epoch`](super::epoch)s cost less.
+//! A reader announces in its own slot which object it uses; the thread that retired an object frees it when no slot
+//! names it. A reader that stops holds back only the objects it protects: garbage is bounded in every case. In exchange
+//! every object must be protected individually before it is read. For structures of many small objects that readers
+//! only pass through, [`epoch`](super::epoch)s cost less.
 //!
 //! | I want | use |
 //! | --- | --- |
@@ -54,8 +54,8 @@
 //! Where every heavy fence is refused (a sandbox entered later forbids them), no object is freed and no call panics.
 //!
 //! # Source of the idea
-//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper; the fence on the reclaiming
-//! side only is Paul Khuong's.
+//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper. To have a fence on the
+//! reclaiming side only is Paul Khuong's idea.
 
 #[cfg(feature = "std")]
 mod default_domain;

@@ -35,7 +35,7 @@ impl Slot {
         if found == object { object } else { self.protect_changing(found, source) }
     }
 
-    /// Further rounds, in a function of their own so that the first round has no jump in it.
+    /// Further rounds are in a separate function, so that the first round contains no jump.
     #[cold]
     #[inline(never)]
     fn protect_changing<T>(&self, mut object: *mut T, source: &AtomicPtr<T>) -> *mut T {
