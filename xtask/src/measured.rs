@@ -119,7 +119,7 @@ fn section(workload: &str, options: &[String], report: &str, date: &str, commit:
     Ok(format!("{machine} {date}, commit {commit}, `{command}`.\n\n{}\n", figures.trim()))
 }
 
-/// Returns the page with this section of the workload.
+/// Returns the page with the workload's section replaced by this one.
 fn with_section(page: &str, workload: &str, section: &str) -> String {
     let mut new = OPENING.to_owned();
     for name in WORKLOADS {

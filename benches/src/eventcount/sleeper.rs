@@ -55,7 +55,7 @@ impl Bed for BareFutex {
     fn wake(&self) {
         self.0.fetch_add(1, Ordering::Release);
         let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the kernel uses the address of a wake only as a name and reads no memory through it.
+        // SAFETY: the kernel uses the address of a wake only as a key, and does not read memory through it.
         unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), wake, i32::MAX) };
     }
 }

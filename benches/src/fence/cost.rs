@@ -14,7 +14,7 @@ use crate::table;
 /// The duration of the observation in each case.
 const WATCH: Duration = Duration::from_secs(60);
 const QUICK_WATCH: Duration = Duration::from_millis(200);
-/// After a rest, the daemon may use more processor time for a burst. This time passes before the observation.
+/// After a rest, the daemon may use more processor time for a burst. The observation begins after this time.
 const BURST: Duration = Duration::from_secs(2);
 
 /// Prints the daemon's share of a processor on an idle and on a busy machine, without a waiter and with a thread that

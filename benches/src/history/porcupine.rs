@@ -23,8 +23,8 @@ const QUEUE_VALUES: i64 = 5;
 /// Sizes of histories: clients and operations. On larger histories, porcupine does not finish.
 const QUEUE_SIZES: [(u32, usize); 2] = [(4, 60), (16, 24)];
 
-/// Compares on porcupine's own test logs, of etcd and of a key-value store, on register histories of 4 and 16
-/// clients, and on queue histories with repeated values.
+/// Compares the checkers on porcupine's own test logs, of etcd and of a key-value store, on register histories of 4 and
+/// 16 clients, and on queue histories with repeated values.
 ///
 /// # Errors
 /// Fails when the two disagree about a history, or when Go is installed but cannot build porcupine.

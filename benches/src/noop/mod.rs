@@ -4,10 +4,10 @@
 //! competitor's source runs on the calling thread. In the second, many threads send. In the third, the flow is recorded
 //! for a replay: all of its units, or a sample if there are more than a million.
 //!
-//! The competitors differ in what they offer for that time. With a thread per stage, and with the flow, every stage has
-//! its own limits, queue and number of threads, and the waiting units of each stage are visible. Workers that call the
-//! four functions in a row have a single queue. Programs are written in this way as long as no stage needs a resource,
-//! so the difference between these workers and the flow is the price of stages.
+//! The competitors do not all provide the same features for that time. With a thread per stage, and with the flow,
+//! every stage has its own limits, queue and number of threads, and the waiting units of each stage are visible.
+//! Workers that call the four functions in a row have a single queue. Programs are written in this way as long as no
+//! stage needs a resource, so the difference between these workers and the flow is the price of stages.
 
 pub mod ours;
 pub mod peers;

@@ -17,7 +17,7 @@ pub fn flow(n: u64) -> Result<u64, Error> {
     Ok(four_stages()?.run(0..n).retired)
 }
 
-/// Like [`flow`], while the flow's trace is recorded, into nothing.
+/// Like [`flow`], but also records the flow's trace and discards it.
 ///
 /// # Errors
 /// Fails when the engine refuses the flow or the trace.

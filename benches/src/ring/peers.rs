@@ -178,7 +178,7 @@ impl Waits for Yielding {
     }
 }
 
-/// A handler that adds up its events, and the variable that has the sum after the ring has ended.
+/// A handler that adds up its events, and the variable that contains the sum after the ring has ended.
 pub(super) fn adder() -> (impl FnMut(&u64, Sequence, bool) + Send + 'static, Arc<AtomicU64>) {
     let total = Arc::new(AtomicU64::new(0));
     let (result, sum) = (Arc::clone(&total), Cell::new(0u64));

@@ -1,8 +1,8 @@
 //! Random numbers for tests, and the length of randomised tests.
 //!
 //! A test command that fails at random teaches its users to run it again. So a randomised test draws the same numbers
-//! in every run, unless `MILLSTREAM_SEED` has another seed; `cargo xtask soak` sets it to fresh seeds. Each test prints
-//! its seed, and the test harness shows the seed if the test fails.
+//! in every run, unless `MILLSTREAM_SEED` contains another seed; `cargo xtask soak` sets this variable to fresh seeds.
+//! Each test prints its seed, and the test harness shows the seed if the test fails.
 //!
 //! | I want… | |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! The complete event counts lose no wake-up; without any one of their parts, they can.
+//! The complete event counts never lose a wake-up; if any one of their parts is removed, they can.
 
 use millstream_verify_tso::eventcount::*;
 use millstream_verify_tso::explore::{Outcome, explore};

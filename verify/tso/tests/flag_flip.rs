@@ -1,4 +1,4 @@
-//! Readers and reclaimers with all parts never miss each other; without any one of the parts, they can.
+//! Readers and reclaimers with all parts never miss each other; if any one of the parts is removed, they can.
 
 use std::collections::BTreeMap;
 

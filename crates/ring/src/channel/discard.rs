@@ -18,7 +18,7 @@ use crate::contained::Panic;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sequencer::{Hand, SequencerParts};
 
-/// The discarding of values that no receiver will take.
+/// The state of the threads that discard values that no receiver will take.
 #[derive(Debug, Default)]
 pub(super) struct Discarding {
     /// The number of requests since a thread began to discard; 0 while no thread discards.

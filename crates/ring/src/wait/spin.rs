@@ -44,7 +44,7 @@ pub(super) struct AdaptiveSpin {
 /// All of this is advice: a race may lose an update, which only changes how long waiters poll.
 #[derive(Debug, Default)]
 struct Advice {
-    /// How often the time to poll was halved since polling last helped.
+    /// How often the time to poll has been halved since polling last helped.
     halvings: AtomicU32,
     /// The number of pauses between checks, minus one.
     gap: AtomicU32,
@@ -86,7 +86,7 @@ impl AdaptiveSpin {
 
     /// Whether waiters yield. A thread that has kept the core for a whole turn will do so again after the next yield,
     /// whereas a sleeper that is woken takes the core back at once. So after such a yield the waiters only spin before
-    /// they sleep. They try another yield after so long a time that these attempts cost little.
+    /// they sleep. They try another yield only after a long time, so these attempts cost little.
     fn yields(&self) -> bool {
         let from_ns = self.advice.yields_from_ns.load(Ordering::Relaxed);
         match self.strategy {

@@ -63,7 +63,7 @@ mod futex {
         pub(super) fn wake(self, word: &impl Word, most: usize, shared: bool) -> usize {
             count_system_call();
             let most = i32::try_from(most).unwrap_or(i32::MAX);
-            // SAFETY: a wake uses the word's address only as a name and does not access the word.
+            // SAFETY: a wake uses the word's address only as a key, and does not access the word.
             let woken = unsafe { libc::syscall(libc::SYS_futex, word.futex(), libc::FUTEX_WAKE | scope(shared), most) };
             usize::try_from(woken).unwrap_or(0)
         }

@@ -106,8 +106,8 @@ impl Ready {
     }
 
     /// Frees up to `most` objects. Calls `leaves` before each, so that the owner's count is right even if a destructor
-    /// panics. A call from a destructor that this function runs frees none, so a long list of objects that own each
-    /// other causes no deep recursion.
+    /// panics. A call from a destructor that this function runs does not free any, so a long list of objects that own
+    /// each other causes no deep recursion.
     pub(super) fn free(&self, most: usize, leaves: impl Fn()) {
         if self.freeing.replace(true) {
             return;
@@ -123,7 +123,7 @@ impl Ready {
     }
 
     /// Frees, like [`free`](Ready::free), until at most `left` objects remain. This is needed if destructors retire
-    /// objects faster than `free` frees them. A call from a destructor that this function runs frees none.
+    /// objects faster than `free` frees them. A call from a destructor that this function runs does not free any.
     #[inline]
     pub(super) fn free_down_to(&self, left: usize, leaves: impl Fn()) {
         while self.len() > left && !self.is_freeing() {

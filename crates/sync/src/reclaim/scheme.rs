@@ -24,7 +24,7 @@ pub(super) mod sealed {
     use super::AtomicPtr;
 
     pub trait Protect {
-        /// Runs an operation whose protected objects stay until it returns.
+        /// Runs an operation. The objects that it protects stay allocated until it returns.
         fn section<R>(work: impl FnOnce(&Self::Section<'_>) -> R) -> R;
         type Section<'s>: Section;
     }

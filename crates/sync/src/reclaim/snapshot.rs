@@ -35,8 +35,9 @@ impl<T: Send + Sync + 'static> Snapshot<T> {
         Self::from(Arc::new(value))
     }
 
-    /// The current value, for a short time. It stays alive while the result lives, and so does every object retired in
-    /// the process's [`epoch`] collector since. To keep the value longer, use [`get`](Snapshot::get).
+    /// The current value, for a short time. As long as the result lives, it keeps alive the value, and every object
+    /// that is retired in the process's [`epoch`] collector in the meantime. To keep the value longer, use
+    /// [`get`](Snapshot::get).
     ///
     /// Wait-free; acquires what the value's writer released. Costs what [`epoch::pin`] costs, and a load.
     #[inline(always)]

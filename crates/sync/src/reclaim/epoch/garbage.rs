@@ -28,8 +28,8 @@ impl Bags {
         self.sealed.iter().take_while(|bag| bag.ticket.is_done()).count()
     }
 
-    /// Of the first `fenced` bags, the objects of those whose readers have all left. No reader is in an epoch before
-    /// `oldest`.
+    /// Removes those of the first `fenced` bags whose readers have all left, and returns their objects. No reader is in
+    /// an epoch before `oldest`.
     pub(super) fn expired(&mut self, fenced: usize, oldest: u64) -> impl Iterator<Item = Vec<Retired>> {
         let expired = self.sealed.iter().take(fenced).take_while(|bag| bag.epoch <= oldest).count();
         self.sealed.drain(..expired).map(|bag| bag.objects)

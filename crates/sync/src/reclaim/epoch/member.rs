@@ -117,8 +117,7 @@ pub struct Stalled {
     pub behind: u64,
 }
 
-/// The number of objects freed for each retired one, once they may be freed: more than one, so that the backlog
-/// shrinks.
+/// The maximum number of ready objects that each retirement frees: more than one, so that the backlog shrinks.
 const FREED_PER_RETIRED: usize = 2;
 
 pub(super) struct Member {

@@ -54,8 +54,8 @@
 //!
 //! # Source of the idea
 //! Keir Fraser's epochs (2004). The single grace period over a published 64-bit epoch is that of user-space RCU
-//! (Desnoyers, McKenney, Stern, Dagenais and Walpole, 2012) without its phases, because the number does not wrap. To
-//! have a fence on the reclaiming side only is Paul Khuong's idea.
+//! (Desnoyers, McKenney, Stern, Dagenais and Walpole, 2012) without its phases, because the number does not wrap. The
+//! asymmetric fence, on the reclaiming side only, is Paul Khuong's idea.
 
 mod collector;
 mod default_collector;

@@ -30,7 +30,7 @@
 
 use crate::primitive::{AtomicU64, Ordering, free_light, is_asymmetric, light};
 
-/// One epoch's step in the state; the bits below are the depth and the flags.
+/// The amount by which an epoch advances the state; the bits below it are the depth and the flags.
 pub(super) const EPOCH: u64 = 1 << 12;
 /// The first epoch. An epoch's number already contains a depth of one, which saves readers an addition.
 pub(super) const FIRST: u64 = EPOCH + 1;

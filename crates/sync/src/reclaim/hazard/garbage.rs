@@ -74,7 +74,7 @@ impl Drop for Local<'_> {
     }
 }
 
-/// The number of objects freed for each retired one, once they may be freed.
+/// The maximum number of ready objects that each retirement frees.
 const FREED_PER_RETIRED: usize = 2;
 
 pub(super) struct Garbage {

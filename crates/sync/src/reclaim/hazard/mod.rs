@@ -54,8 +54,8 @@
 //! Where every heavy fence is refused (a sandbox entered later forbids them), no object is freed and no call panics.
 //!
 //! # Source of the idea
-//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper. To have a fence on the
-//! reclaiming side only is Paul Khuong's idea.
+//! Maged Michael's hazard pointers (2004), with the amortising threshold of that paper. The asymmetric fence, on the
+//! reclaiming side only, is Paul Khuong's idea.
 
 #[cfg(feature = "std")]
 mod default_domain;
