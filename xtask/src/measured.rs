@@ -146,7 +146,7 @@ fn end(workload: &str) -> String {
 
 /// Fails when a page repeats a time that the section of its workload does not have.
 ///
-/// `<!-- measured: WORKLOAD -->` marks its own line or, if it is alone in its line, the lines up to the next blank
+/// `<!-- measured: WORKLOAD -->` marks its own line or, if it is alone on its line, the lines up to the next blank
 /// line.
 ///
 /// # Errors

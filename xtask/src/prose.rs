@@ -252,11 +252,11 @@ fn raw_string(rest: &str, before: Option<char>) -> Option<usize> {
     quoted.starts_with('"').then_some(after.len() - quoted.len())
 }
 
-/// Splits a text of Python (with its documentation strings), shell or TOML.
+/// Splits a text of Python (with its docstrings), shell or TOML.
 fn hashes(text: &str, python: bool) -> Split {
     let mut prose = Gatherer::default();
     let mut code = Vec::new();
-    // The closing quotes, if the line is inside a documentation string.
+    // The closing quotes, if the line is inside a docstring.
     let mut open: Option<&str> = None;
     for (line, text) in (1..).zip(text.lines()) {
         let trimmed = text.trim();

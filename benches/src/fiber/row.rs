@@ -11,7 +11,7 @@ pub(super) enum Row {
     Yield,
     /// A token passes from channel to channel.
     Hop,
-    /// Like [`Hop`](Self::Hop), with a hundred stack frames at each wait, compared with none.
+    /// [`Hop`](Self::Hop) with a hundred stack frames at each wait, compared with [`Hop`](Self::Hop) without them.
     Deep,
     /// Fibers are spawned and joined one after the other.
     Spawn,

@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A ring of `capacity` slots: a power of two for graphs, any number of at least 1 for channels.
+    /// A ring of `capacity` slots: a power of two for graphs, any positive number for channels.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Options { capacity, strategy: WaitStrategy::default(), set: None }

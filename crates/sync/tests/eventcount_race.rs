@@ -33,7 +33,7 @@ const MIN_ROUNDS: u64 = 1000;
 /// Serializes the tests: their two threads need a core each to meet.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Cache lines that both threads write, so that the other thread's next store to them takes long.
+/// Cache lines that both threads write, so that the other thread's next store to them takes a long time.
 #[derive(Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);

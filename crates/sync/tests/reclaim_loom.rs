@@ -6,8 +6,8 @@
 //! finds a free that is not ordered after the reader's last access. All other freed memory is poisoned, too, and kept
 //! aside for a while, because loom does not watch the structures' nodes.
 //!
-//! The largest models have one preemption less in the test command than in `cargo xtask soak models`. One preemption is
-//! enough for a node that is used again (ABA): the other thread runs between the load and the exchange.
+//! The largest models allow one preemption fewer in the test command than in `cargo xtask soak models`. One preemption
+//! is enough for a node that is used again (ABA): the other thread runs between the load and the exchange.
 #![cfg(all(feature = "std", loom))]
 
 #[path = "support/aside.rs"]

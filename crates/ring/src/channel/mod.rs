@@ -12,9 +12,9 @@
 //! closed channel would cost an atomic operation per value. So a channel with a sole sender has no `close`. To end such
 //! a channel, ask the sender to stop, or drop the receivers, which also drops the values in the channel.
 //!
-//! The capacity may be any number of at least 1. A channel is full at exactly that number of values; the number of its
-//! slots is the next power of two. There is no capacity of 0, because every value passes through a slot. To learn that
-//! a value was received, use a capacity of 1 and a reply channel. All channels are bounded.
+//! The capacity may be any positive number. A channel is full at exactly that number of values; the number of its slots
+//! is the next power of two. There is no capacity of 0, because every value passes through a slot. To learn that a
+//! value was received, use a capacity of 1 and a reply channel. All channels are bounded.
 //!
 //! All values of a channel are received in one order, and the values of each sender in the order in which they were
 //! sent.

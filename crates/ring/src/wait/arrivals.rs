@@ -141,7 +141,7 @@ impl Arrivals {
     }
 
     /// Waits until `check` finds something; `None` if `check` still finds nothing when the deadline has passed. Before
-    /// and after each sleep, `quick_check` is called instead, which may find only a part of what there is, but must be
+    /// and after each sleep, `quick_check` is called instead, which may find only some of the events, but must be
     /// quick. `starved` is called whenever nothing has been found for as long as a wake-up takes, and before a sleep or
     /// the end of the wait. `alone` promises that no other thread ever waits here. `claimed` returns the number of
     /// events that waiters of this kind have taken.

@@ -399,8 +399,8 @@ mod tests {
     }
 
     /// An adversary that knows the rule chooses when each event comes: at once, right after the waiter has fallen
-    /// asleep, a sleep's cost later, or long after. Apart from a few sleeps in all, the waiter never pays more than
-    /// 49/16 of what a waiter that knows the future pays.
+    /// asleep, a sleep's cost later, or long after. Apart from a few sleeps in all, the waiter's cost is at most 49/16
+    /// of that of a waiter that knows the future.
     #[test]
     fn no_sequence_of_waits_costs_more_than_the_claimed_multiple_of_the_best() {
         const WAITS: u32 = 7;

@@ -10,8 +10,8 @@ use crate::primitive::Ordering;
 /// The kind with one incrementer that adds by a plain `add` to memory (x86-64 only).
 ///
 /// The word is the value with the flag in its topmost bit. The increment is one instruction that reads, adds and
-/// writes, not atomically; the sign of the sum shows the flag. If the flag was set before the increment, the increment
-/// is a store of the next value without the flag.
+/// writes, but not atomically; the sign of the sum shows the flag. If the flag was set before the increment, the
+/// increment is a store of the next value without the flag.
 ///
 /// # What can go wrong, and what cannot
 /// In the x86-TSO model a store waits in its core's store buffer before it reaches memory, and the core itself reads

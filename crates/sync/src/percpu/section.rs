@@ -64,7 +64,7 @@ impl Slots {
     /// # Safety
     /// For every `i` below `count`, the address `first + i * STRIDE` is aligned for a `u64`, and the bytes that the
     /// operations touch there are valid as long as the value is used. Only sections with the same [`Numbers`] write
-    /// there, except as the [module](self) says.
+    /// there, except as described in the [module](self).
     pub(crate) unsafe fn new(first: NonNull<u64>, count: u32) -> Self {
         Slots { first, count }
     }

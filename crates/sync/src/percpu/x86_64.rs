@@ -153,7 +153,8 @@ macro_rules! store_if {
 
 pub(super) use {compare_and_store, list_pop, list_push, raise, slot_section, store_if};
 
-/// Adds `n` to the slot's word. This section keeps no outcome in a register, because it must be as short as possible.
+/// Adds `n` to the slot's word. This section does not keep an outcome in a register, because it must be as short as
+/// possible.
 ///
 /// # Safety
 /// The caller upholds the contract of [`section::add`](super::section::add), whose operands these are.
