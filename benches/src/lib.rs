@@ -3,7 +3,7 @@
 //! Every workload runs all competitors in turn, round after round (A B C D A B C D …), in one process, so that a
 //! slowdown of the machine affects all of them. It prints the median with the smallest and the largest round, and the
 //! ratio of ours to the fastest peer, computed for each round. Peak memory can only be measured for a whole process, so
-//! for that each competitor also runs alone in a child process.
+//! each competitor also runs alone in a child process for that figure.
 //!
 //! | workload | question | peers |
 //! | --- | --- | --- |

@@ -24,7 +24,7 @@ const BATCH: usize = 64;
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
 /// The number of passes through the four stages in *released*: fifty passes for each of a million units. A unit passes
-/// the gate and retires only once, which costs some 50 ns and is not the question here. With fifty passes per unit,
+/// the gate and retires only once, which costs some 50 ns and is not of interest here. With fifty passes per unit,
 /// these 50 ns are a nanosecond per pass; with fewer units, they are even less.
 const RELEASED_PASSES: u64 = 50_000_000;
 /// The number of units that pass the others in *parked*.

@@ -242,8 +242,8 @@ fn beside_busy_threads(args: &Args, events: u64) -> Result<(), Error> {
                 }
             });
         }
-        // A peer that yields may pass only as many events as the ring has slots in each time slice of the busy threads,
-        // which is some milliseconds.
+        // In each time slice of the busy threads (some milliseconds), a peer that yields may pass only as many events
+        // as the ring has slots.
         let measured = shared(args, events / 8, events / 256);
         ended.store(true, Ordering::Relaxed);
         measured
@@ -290,8 +290,8 @@ fn one_to_one<E: Event, const CAPACITY: usize>(args: &Args, events: u64) -> Resu
     table(Load::one_to_one(events), &competitors, &wanted, args.rounds)
 }
 
-/// Prints the slowest run and the median, first of all runs, and then of the runs before and after which the distance
-/// between the cores was about as usual.
+/// Prints the slowest run and the median: first over all runs, and then over the runs for which the distance between
+/// the cores was about as usual, both before and after.
 fn in_a_row(count: usize, events: u64) -> Result<(), Error> {
     let mut trips = vec![line::round_trip()];
     let mut speeds = Vec::new();

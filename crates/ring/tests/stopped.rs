@@ -133,7 +133,7 @@ fn a_stopped_thread_loses_and_repeats_nothing() {
 /// The number of events that a producer sends.
 const NUMBERS: u64 = 50_000;
 
-/// The least number of stops in a run.
+/// The minimum number of stops in a run.
 const MIN_STOPS: u64 = 10;
 
 fn channel_with_stops(options: Options, random: &mut Random) {

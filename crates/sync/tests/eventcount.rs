@@ -212,7 +212,7 @@ fn until_no_naps(sleepers: &[i32]) {
     }
 }
 
-/// Whether a thread of this process sleeps on a futex without a limit; `None` if the kernel does not tell.
+/// Whether a thread of this process sleeps on a futex without a limit; `None` if the kernel does not report it.
 fn sleeps_without_limit(thread: i32) -> Option<bool> {
     let call = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
     // The words are the system call's number and its arguments, the fourth of which is the limit.

@@ -1,8 +1,8 @@
 //! Models of event counts: every interleaving of two or three threads, and every value that a weakly ordered machine
 //! may read.
 //!
-//! A lost wake-up shows as a deadlock, which loom reports. So do data that are not visible after the wait, because the
-//! waiter then waits for a change that never comes.
+//! A lost wake-up shows as a deadlock, which loom reports. Data that are not visible after the wait show in the same
+//! way, because the waiter then waits for a change that never comes.
 //!
 //! The largest models allow one preemption fewer in the test command than in `cargo xtask soak models`. The models with
 //! one waiter exercise the same orderings, and keep the full bound.

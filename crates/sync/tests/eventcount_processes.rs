@@ -218,7 +218,7 @@ mod processes {
     const TOO_LONG: Duration = Duration::from_millis(900);
 
     /// The time for which the threads of a process have waited for a processor so far; zero if the kernel does not
-    /// tell.
+    /// report it.
     fn queued(process: u32) -> Duration {
         let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         let queued_ns = |thread: fs::DirEntry| {
@@ -261,7 +261,7 @@ mod processes {
         assert!(stops.into_inner() > 3, "the process was hardly ever stopped");
     }
 
-    /// Tells the stopping thread about the end when dropped, even if the hand-offs fail.
+    /// When dropped, tells the stopping thread that the hand-offs are over, even if they have failed.
     struct End<'a>(&'a AtomicBool);
 
     impl Drop for End<'_> {

@@ -1,8 +1,8 @@
 //! The narrow race: the waiter sets its flag while the incrementer's last store is still on its way to memory.
 //!
 //! This is a separate program, because the two threads meet only if no other test runs. Without the fence that makes up
-//! for overwritten flags, the test fails now and then, and more often the larger `MILLSTREAM_STRESS` is. The proof is
-//! the model in `verify/tso`.
+//! for overwritten flags, the test fails now and then; the larger `MILLSTREAM_STRESS` is, the more often it fails. The
+//! proof is the model in `verify/tso`.
 #![cfg(all(feature = "std", not(loom)))]
 
 #[path = "support/fences.rs"]

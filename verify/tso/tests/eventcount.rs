@@ -77,7 +77,7 @@ fn a_fence_does_not_help_if_the_incrementer_checks_only_before_the_addition() {
     }
 }
 
-/// A waiter that has passed its fence would sleep on the flag of another waiter that has not.
+/// A waiter whose fence has completed would sleep on the flag of another waiter whose fence has not.
 #[test]
 fn a_flag_cleared_without_a_change_of_the_value_misleads_the_first_of_two_waiters() {
     holds(one_word(Increment::ClearAtOnce, Waiter::CAREFUL, Compared::All, 3, 1));

@@ -25,8 +25,8 @@ const CHECKS: u32 = 16;
 /// calls, and an end may be in several sets.
 ///
 /// Of several ready operations, each is picked with equal probability; a set made by [`new_biased`](Self::new_biased)
-/// picks the first. A wait checks and yields for some µs, then sleeps. A check takes a few ns per operation; a sleep
-/// takes one allocation and a short lock per operation.
+/// picks the first. A wait checks and yields for some µs, then sleeps. A check takes a few ns per operation; for a
+/// sleep, each operation makes one allocation and briefly takes a lock.
 ///
 /// Tasks need no such set: `recv_async` and `send_async` may be dropped while they wait, so they work with the
 /// `select!` of any async library.

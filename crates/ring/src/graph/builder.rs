@@ -73,9 +73,9 @@ impl<E: Send + Sync + 'static, P: Sequencer> Builder<E, P> {
     /// Adds a consumer on its own thread; this consumer may change events.
     ///
     /// If `handle` panics, its consumer leaves, like that of [`handle`](Self::handle). The followers then see events
-    /// without the changes of `handle`: fields that only `handle` writes have the values of the slot's last lap, or of
-    /// `make`. The event at which `handle` panicked may be half written. If followers must not act on such events, have
-    /// the handler catch its own failures and mark the event.
+    /// without the changes of `handle`: fields that only `handle` writes have their values from the slot's last lap, or
+    /// from `make`. The event at which `handle` panicked may be half written. If followers must not act on such events,
+    /// have the handler catch its own failures and mark the event.
     ///
     /// # Panics
     /// If a node belongs to another ring, or if the new consumer does not follow, directly or indirectly, every

@@ -38,7 +38,7 @@ impl<P: SequencerParts> Followed for P {
 pub(super) struct Follows(Vec<Arc<dyn Followed>>);
 
 impl Follows {
-    /// Follows each of `parties` once; a party that has left is replaced by those that it followed.
+    /// Follows each of `parties` once; a party that has left is replaced with those that it followed.
     ///
     /// A party that has left is replaced only once, however many others followed it. Otherwise, with `k` layers of two
     /// parties that each follow both parties of the layer before, there would be 2^k paths to expand.
@@ -63,7 +63,7 @@ impl Follows {
         *self = Follows::new(self.0.iter().chain([party]));
     }
 
-    /// Replaces each party that has left by the parties that it followed.
+    /// Replaces each party that has left with the parties that it followed.
     pub(super) fn forget_departed(&mut self) {
         *self = Follows::new(&self.0);
     }

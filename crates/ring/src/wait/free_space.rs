@@ -18,8 +18,8 @@
 //! - A producer that leaves the ring, and a producer that was woken but whose deadline has passed.
 //!
 //! The process measures the times in these rules, so they depend neither on the size of the ring nor on its events.
-//! There are two exceptions. The millisecond of a turn is a constant. A `try_` call measures no time, so it may wake a
-//! producer although another one is at work.
+//! There are two exceptions. The minimum of one millisecond for a turn is a constant. A `try_` call measures no time,
+//! so it may wake a producer although another one is at work.
 //!
 //! **No producer is forgotten.** A consumer may take some events and then stop for good, without ever finding the ring
 //! empty. The one producer that it woke may need only one of many free slots. So each sleep is bounded. The bound is
@@ -192,8 +192,8 @@ impl FreeSpace {
         }
     }
 
-    /// Called when a producer has left. Wakes the first of the line, which may sleep only because the departed producer
-    /// polled.
+    /// Called when a producer has left. Wakes the first of the line, which may be asleep only because the departed
+    /// producer polled.
     pub(crate) fn producer_left(&self) {
         self.line.wake_first();
     }

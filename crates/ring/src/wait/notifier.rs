@@ -44,14 +44,14 @@ impl Notifier {
         }
     }
 
-    /// Whether there are waiters. Before this call, the caller has written what the waiters wait for.
+    /// Whether there are waiters. The caller has already written the state that the waiters wait for.
     #[inline(always)]
     pub(crate) fn has_waiters(&self) -> bool {
         light();
         self.has_waiters_unfenced()
     }
 
-    /// Like [`has_waiters`](Self::has_waiters), but without a fence, for callers that have just passed one.
+    /// Like [`has_waiters`](Self::has_waiters), but without a fence, for callers that have just executed one.
     #[inline(always)]
     pub(crate) fn has_waiters_unfenced(&self) -> bool {
         // Relaxed: the caller's fence has done the ordering, and the count carries the data.

@@ -17,8 +17,8 @@ use crate::percpu::section::{self, Here, MAX_ATTEMPTS, Numbers, Outcome, STRIDE,
 ///
 /// The file consists of pages of 4096 bytes, and its words are little-endian. The first page is the header: the magic
 /// `MSCOUNT` with a zero byte, and then, as `u64` each, version 1, the number of counters, and the number of processors
-/// `p`. Then follow `p` pages that belong to processors, and `p` pages for atomic additions. Counter `i` is word `i` of
-/// each page.
+/// `p`. The header is followed by `p` pages that belong to processors, and by `p` pages for atomic additions. Counter
+/// `i` is word `i` of each page.
 ///
 /// ```
 /// use millstream_sync::counter::SharedCounters;

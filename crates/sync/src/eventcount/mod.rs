@@ -49,7 +49,7 @@
 //! # Memory shared between processes
 //! A shared count contains no pointers, so each process may map it at any address. Zeroed memory is a new count
 //! (`examples/shared_count.rs`). Threads of all processes can wait for the count; tasks cannot. The layout begins with
-//! the count's word. In a count with one incrementer, a `u32` follows that is 1 while there may be waiters.
+//! the count's word. In a count with one incrementer, the next field is a `u32` that is 1 while there may be waiters.
 //! The last field is a `u32` that is 1 if the single incrementer's process registered for heavy fences, else 0.
 //!
 //! Any process may be killed at any moment. At worst, a killed waiter leaves the flag set, which costs the next

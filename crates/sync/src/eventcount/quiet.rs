@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::kind::Announced;
 
-/// Measures for how long the flag has been set and the count has not changed.
+/// Measures how long the flag has been set without a change of the count.
 #[derive(Debug)]
 pub(super) struct Quiet {
     since: Instant,

@@ -96,7 +96,7 @@ fn a_flagged_sum_wakes_and_the_next_increment_clears_the_flag() {
     assert_eq!((each, count.value()), (vec![1, 1, 0, 0], 3));
 }
 
-/// A waiter whose key is old sets no flag, so it costs the incrementer nothing.
+/// A waiter whose key is old does not set the flag, so it costs the incrementer nothing.
 fn late<K: Kind>() {
     let count = Count::<K>::new();
     let calls = calls(|| {

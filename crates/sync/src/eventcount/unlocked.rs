@@ -42,7 +42,7 @@ use crate::primitive::Ordering;
 /// Without such a fence, the waiter sleeps for short, growing times and checks again after each. If the value is still
 /// the same a second after the waiter saw the flag, it sleeps without limit. Interrupts drain each core's buffer, and
 /// the scheduler's tick alone comes 100 times a second or more. This assumes that a core takes an interrupt at least
-/// once a second, which a core isolated for one thread (`nohz_full`, no interrupts routed to it) may not do.
+/// once a second. A core isolated for one thread (`nohz_full`, no interrupts routed to it) may take none.
 ///
 /// The model in `verify/tso` checks the argument: it enumerates all executions of the x86-TSO machine. It finds a lost
 /// wake-up if the fence or the second check is left out, if an interrupt could divide the addition, or if the flag is

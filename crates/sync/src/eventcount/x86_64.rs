@@ -30,8 +30,8 @@ macro_rules! add_unlocked {
             fn add_unlocked(&self, n: u64) -> Added {
                 // SAFETY: the pointer is that of a live, aligned atomic. To the compiler, the block may be a relaxed
                 // load and, if the topmost bit is clear, another load and a release store of the sum. It touches
-                // nothing else, and on x86-64 every store has release ordering. Without `nomem`, the compiler moves no
-                // access across it.
+                // nothing else, and on x86-64 every store has release ordering. Without `nomem`, the compiler does not
+                // move any access across it.
                 unsafe {
                     std::arch::asm!(
                         concat!("cmp ", $word, ", 0"),

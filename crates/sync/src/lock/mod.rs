@@ -1,6 +1,6 @@
 //! Mutual-exclusion locks.
 //!
-//! | I want | take |
+//! | I want | use |
 //! | --- | --- |
 //! | just a lock | [`std::sync::Mutex`]: every reader knows it, it poisons, and it is fast enough |
 //! | the cheapest lock and unlock there is, for very short sections that are entered millions of times a second | [`Mutex`], on [`Adaptive`] |
@@ -25,10 +25,10 @@
 //! Nearly always. It costs two locked instructions where [`Adaptive`] costs one, a difference of some 4 cycles, which
 //! does not matter to a thread that holds the lock for a microsecond. It is poisoned when its holder panics, while
 //! these locks are not. And it makes no system call that interrupts other cores. A thread that goes to sleep on an
-//! `Adaptive` makes such a call, so an `Adaptive` does not suit a lock that is mostly contended and held for long. A
-//! lock that only spins is wrong wherever a thread may be preempted while it holds the lock, that is, everywhere except
-//! in a real-time set-up. With more threads than cores, the waiters burn their time slices until the holder runs again.
-//! All spin locks here yield every now and then, which only mitigates the worst case.
+//! `Adaptive` makes such a call, so an `Adaptive` does not suit a lock that is mostly contended and held for a long
+//! time. A lock that only spins is wrong wherever a thread may be preempted while it holds the lock, that is,
+//! everywhere except in a real-time set-up. With more threads than cores, the waiters burn their time slices until the
+//! holder runs again. All spin locks here yield every now and then, which only mitigates the worst case.
 //!
 //! # Why one thread at a time holds a lock, even on weakly ordered machines
 //! An acquisition is a read-modify-write of one word: of all threads that find the word free, only one takes it,

@@ -1,6 +1,6 @@
 //! Models of locks: every interleaving of two or three threads, and every value that a weakly ordered machine may read.
-//! They check that the holder is alone and sees everything done before, and that a sleeper is woken (otherwise loom
-//! reports a deadlock).
+//! They check that the holder is alone in the critical section and sees everything done before, and that a sleeper is
+//! woken (otherwise loom reports a deadlock).
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn explore(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static)
     builder.check(model);
 }
 
-/// Runs `others` threads in addition to this one. Each thread, this one included, enters the locked section `each`
+/// Runs `others` threads in addition to this one. Each thread, this one included, enters the critical section `each`
 /// times.
 fn visits<L: Lock>(preemptions: Option<usize>, others: usize, each: u32) {
     explore(preemptions, move || {

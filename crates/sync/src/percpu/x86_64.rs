@@ -26,8 +26,8 @@
 //!  88: the code that follows
 //! ```
 //!
-//! From the store to `rseq_cs` on, the kernel knows of the section. The kernel may preempt the thread, move it to
-//! another processor or deliver a signal while the instruction pointer is between 77 and 88. Then it clears `rseq_cs`
+//! The store to `rseq_cs` makes the section known to the kernel. The kernel may preempt the thread, move it to another
+//! processor or deliver a signal while the instruction pointer is between labels 77 and 88. Then it clears `rseq_cs`
 //! and makes the thread continue at 99, provided that the signature comes right before 99. An interrupt does not divide
 //! an instruction that reads and writes, so such an instruction may be the one that commits.
 

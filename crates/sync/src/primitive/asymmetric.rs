@@ -122,7 +122,7 @@ impl Ticket {
     }
 }
 
-/// Draws a ticket for a fence of kind `fence`.
+/// Takes a ticket for a fence of kind `fence`.
 pub(crate) fn ticket(_fence: millstream_fence::Fence) -> Ticket {
     Ticket
 }

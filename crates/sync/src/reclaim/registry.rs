@@ -7,7 +7,7 @@ use core::ptr;
 
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering, const_fn};
 
-/// A list of records that grows and does not shrink while it lives; released records are reused. Lock-free.
+/// A list of records that only grows as long as it lives; released records are reused. Lock-free.
 pub(crate) struct Registry<R> {
     newest: AtomicPtr<Entry<R>>,
 }

@@ -86,7 +86,7 @@ impl<T, S: Scheme> Stack<T, S> {
         }
     }
 
-    /// Removes the topmost value, if there is one. Retires a node, and so may run two destructors of earlier objects; if
+    /// Removes the topmost value, if there is one. Retires a node, which may run two destructors of earlier objects; if
     /// one of them panics, the value is dropped.
     pub fn pop(&self) -> Option<T> {
         S::section(|section| {

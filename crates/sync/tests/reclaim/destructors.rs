@@ -374,7 +374,7 @@ thread_local! {
     static ENDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Retires objects on a thread that ends, until the destructor of one of them has panicked at that end.
+/// Retires objects on a thread that ends, until the destructor of one of them has panicked while its thread ends.
 fn panicking_at_the_end_of_a_thread(retire: fn(*mut Then<Work>)) {
     let has_panicked = Arc::new(AtomicBool::new(false));
     until_freed(|| {

@@ -26,7 +26,7 @@ mod word {
 
 /// The number of nodes in circulation.
 const NODES: usize = 30;
-/// More failures in a row are no coincidence: a section did not do what it reported.
+/// More failures in a row are not a coincidence: a section did not do what it reported.
 const MAX_FAILURES: u64 = 1 << 20;
 
 /// A node of a list, and whether a worker has taken it.
@@ -200,7 +200,7 @@ fn has_sections() -> bool {
 /// The maximum number of storms to try until one interrupts a section.
 const MAX_STORMS: usize = 40;
 
-/// Asserts that a storm interrupted sections, because otherwise it shows nothing.
+/// Asserts that a storm interrupted sections; otherwise, the test proves nothing.
 fn assert_aborted(mut storm: impl FnMut() -> [u64; 2]) {
     // On a busy machine, the thread that interrupts may not run at all during a storm.
     for _ in 0..MAX_STORMS {

@@ -7,7 +7,7 @@ use std::ptr;
 use crate::primitive::{AtomicPtr, Ordering, Ticket, const_fn};
 use crate::reclaim::retired::Retired;
 
-/// Objects that were all unlinked before the epoch began and before the ticket was drawn.
+/// Objects that were all unlinked before the epoch began and before the ticket was taken.
 pub(super) struct Sealed {
     pub(super) objects: Vec<Retired>,
     pub(super) epoch: u64,

@@ -102,7 +102,7 @@ impl Drop for Local {
     }
 }
 
-/// There is no room for more garbage, because a reader has been holding objects back for long.
+/// There is no room for more garbage, because a reader has been holding objects back for a long time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{garbage} objects wait to be freed, and the limit is {limit}: a reader has been pinned for {behind} epochs; let it leave or refresh its guard"

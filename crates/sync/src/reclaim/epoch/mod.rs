@@ -3,8 +3,8 @@
 //! A reader [pins](pin) its thread and then follows shared pointers by plain loads. A writer unlinks an object and
 //! [retires](Guard::retire) it; the object is freed when every reader pinned at that time has left. Epochs suit short
 //! reading sections; a reader that stops while it is pinned holds back every object retired from then on (see
-//! [`Stats::behind`] and [`Local::make_room`]). If readers may stop for long, or hold a few objects for long, use
-//! [`hazard`](super::hazard) pointers.
+//! [`Stats::behind`] and [`Local::make_room`]). If readers may stop for a long time, or hold a few objects for a long
+//! time, use [`hazard`](super::hazard) pointers.
 //!
 //! | I want | use |
 //! | --- | --- |

@@ -91,7 +91,7 @@ pub(super) struct Garbage {
 #[derive(Default)]
 struct Lists {
     filling: Vec<Retired>,
-    /// A batch whose objects were all unlinked before the ticket was drawn.
+    /// A batch whose objects were all unlinked before the ticket was taken.
     waiting: Option<(Vec<Retired>, Ticket)>,
     /// The size of a batch that triggers the next scan.
     enough: usize,
