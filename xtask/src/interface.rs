@@ -127,7 +127,8 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
 /// Returns whether a package promises a Rust interface. The libraries of the commands and the daemon do not, and the
 /// library for C promises only its header.
 pub(crate) fn is_promised(member: &Member) -> bool {
-    member.has_library() && !["barrierd", "c", "cli", "command", "instruments"].contains(&member.short.as_str())
+    member.has_library()
+        && !["barrierd", "c", "cli", "command", "instruments", "runner"].contains(&member.short.as_str())
 }
 
 /// Returns the Rust files below a folder.

@@ -13,6 +13,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 use millstream_command::screen::look::Look;
 use millstream_command::screen::{out, text};
+use millstream_runner::file::{REFERENCE, suggest};
 
 pub(crate) use self::each::{EachArgs, Takes};
 pub(crate) use self::flow::{FlowArgs, InitArgs, OutputArgs, PlanArgs, RetryArgs, RunArgs};
@@ -21,7 +22,6 @@ pub(crate) use self::running::{ExplainArgs, FibersArgs, SetArgs, StatusArgs, Top
 pub(crate) use self::whatif::WhatIfArgs;
 use crate::cases::args::{StandInArgs, TestArgs, TrialArgs};
 use crate::families::by_family;
-use crate::file::suggest;
 use crate::run::{NOT_WRITTEN, WRONG};
 
 /// The end of `millstream plan -h`.
@@ -32,14 +32,16 @@ Exit status:
   4  the plan could not be written";
 
 /// The end of `millstream plan --help`, which shows a flow file with every key. A test parses that file.
-const PLAN_HELP: &str = concat!(
-    "Exit status:\n",
-    "  0  the flow can run\n",
-    "  2  the flow file or the arguments are wrong\n",
-    "  4  the plan could not be written\n\n",
-    "A flow file, with every key there is:\n\n",
-    include_str!("file/reference.toml")
-);
+fn plan_help() -> String {
+    let status = concat!(
+        "Exit status:\n",
+        "  0  the flow can run\n",
+        "  2  the flow file or the arguments are wrong\n",
+        "  4  the plan could not be written\n\n",
+        "A flow file, with every key there is:\n\n",
+    );
+    format!("{status}{REFERENCE}")
+}
 
 /// The end of `millstream init --help`.
 const INIT_STATUS: &str = "\
@@ -105,7 +107,7 @@ pub(crate) enum Command {
     ///
     /// Nothing is run and nothing is written. A flow that could deadlock, or whose file contains a mistake, is refused
     /// with exit status 2; the message gives the position, the reason and the remedy.
-    #[command(after_help = PLAN_STATUS, after_long_help = PLAN_HELP)]
+    #[command(after_help = PLAN_STATUS, after_long_help = plan_help())]
     Plan(PlanArgs),
     /// Run one program for each of many items, without a flow file.
     ///

@@ -8,10 +8,9 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use millstream_flow::{Cause, DeadLetter};
+use millstream_runner::file::template::{Field, Fields};
+use millstream_runner::record::Record;
 use serde::{Deserialize, Serialize};
-
-use crate::file::template::{Field, Fields};
-use crate::record::Record;
 
 /// The maximum number of groups; the letters of further groups are only counted.
 const MAX_GROUPS: usize = 64;

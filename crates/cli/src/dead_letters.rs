@@ -45,16 +45,16 @@ use millstream_command::program::LOOK;
 use millstream_command::screen::{out, shown};
 use millstream_command::writable::{self, NotWritable, Way};
 use millstream_flow::{Cause, DeadLetter, Failure};
+use millstream_runner::group::Group;
+use millstream_runner::leftovers;
+use millstream_runner::ops::line_file::LineFile;
+use millstream_runner::ops::patience::Patience;
+use millstream_runner::ops::turn::Turn;
+use millstream_runner::record::Record;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::group::Group;
-use crate::leftovers;
-use crate::ops::line_file::LineFile;
-use crate::ops::patience::Patience;
-use crate::ops::turn::Turn;
-use crate::record::Record;
 use crate::retry::letters;
 use crate::retry::origin::Origin;
 

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::shown;
+use millstream_runner::file::cases;
 
 use crate::args::InitArgs;
-use crate::file::cases;
 use crate::run::{NOT_WRITTEN, WRONG};
 
 /// The flows that come with the command.
@@ -142,7 +142,7 @@ mod tests {
     use clap::ValueEnum;
 
     use super::{Example, list};
-    use crate::file::cases;
+    use millstream_runner::file::cases;
 
     #[test]
     fn every_example_is_listed_and_is_a_flow_that_knows_its_name() {
@@ -152,7 +152,7 @@ mod tests {
             assert!(
                 text.contains("millstream run some/where.toml") && !text.contains(&format!("flows/{}", example.name()))
             );
-            let flow = crate::file::parse::parse("example".as_ref(), &text, &[])
+            let flow = millstream_runner::file::parse::parse("example".as_ref(), &text, &[])
                 .unwrap_or_else(|error| panic!("{}", error.render()));
             let text = example.written_to(example.cases(), "some/where.toml".as_ref());
             assert!(text.contains("millstream test some/where.toml"));

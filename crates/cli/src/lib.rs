@@ -1,13 +1,10 @@
 //! The `millstream` command. [`main`] is the program; all else is private, and `fuzz` is compiled only for fuzzing and
 //! tests.
 //!
-//! From the command line to the last report line:
+//! Flow files, the sources of units and the ops are in [`millstream_runner`], and the instruments in
+//! `millstream_instruments`. From the command line to the last report line:
 //!
-//! - `args` and `families`: the command line and its help; the instruments are in `millstream_instruments`;
-//! - `file`: flow files, from text to a checked model;
-//! - `source`, `record` and `payload`: the sources of units, the units, and their bytes;
-//! - `ops`: the operations that stages perform on them;
-//! - `wire`: the model as an engine flow;
+//! - `args` and `families`: the command line and its help;
 //! - `plan`: `millstream plan`;
 //! - `run`: `millstream run`, with its `screen`, its `dead_letters` and their `causes`;
 //! - `each`: `millstream each`, a command line as the text of a flow file;
@@ -16,13 +13,11 @@
 //! - `whatif`: `millstream whatif`, on the trace of a run;
 //! - `page`: `millstream page`, the page of a run from its trace, its events or its report;
 //! - `steer`: the control socket, `millstream status` and `millstream set`;
+//! - `serve`: the page of a live run, over HTTP;
 //! - `metrics`: the metrics of a run, in a file, pushed to a collector, and over HTTP;
 //! - `top`: `millstream top`;
 //! - `explain`: `millstream explain`;
-//! - `descriptors`: the limit on open files, as a resource; `closed_streams`: standard streams that are closed;
-//! - `leftovers`: the temporary files of a killed run;
-//! - `regular` and `web_url`: files and servers whose names come from data;
-//! - `json_bytes`: paths as JSON strings, without loss; `json_member`: the members of JSON objects;
+//! - `closed_streams`: standard streams that are closed;
 //! - `filled`: values of the flow's non-exhaustive structs.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -32,39 +27,24 @@ mod cases;
 mod causes;
 mod closed_streams;
 mod dead_letters;
-mod descriptors;
 mod each;
 mod explain;
 mod families;
-mod file;
 mod filled;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
-mod group;
 mod init;
-mod json_bytes;
-mod json_member;
-mod leftovers;
-mod machine;
 mod metrics;
-mod ops;
 mod page;
-mod payload;
 mod plan;
-mod printer;
-mod record;
-mod regular;
 mod retry;
 mod run;
 mod screen;
 mod serve;
 mod shell_word;
-mod source;
 mod steer;
 mod top;
-mod web_url;
 mod whatif;
-mod wire;
 
 use std::process::ExitCode;
 

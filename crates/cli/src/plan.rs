@@ -12,10 +12,13 @@ use std::sync::Arc;
 use millstream_command::screen::{out, shown, text};
 use millstream_command::time;
 use millstream_flow::{Plan, PlanResource, PlanStage};
+use millstream_runner::file::model::{
+    AfterFailure, FlowFile, Hold, LinesFrom, MachineSpec, NeedSpec, SourceSpec, StageSpec,
+};
+use millstream_runner::{descriptors, wire};
 
 use crate::args::PlanArgs;
-use crate::file::model::{AfterFailure, FlowFile, Hold, LinesFrom, MachineSpec, NeedSpec, SourceSpec, StageSpec};
-use crate::{descriptors, run, wire};
+use crate::run;
 
 /// The number of columns of a line.
 const COLUMNS: usize = 80;

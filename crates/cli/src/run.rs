@@ -32,6 +32,15 @@ use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::{shown, text};
 use millstream_command::writable::NotWritable;
 use millstream_flow::{Control, DeadLetter, Report, Service};
+use millstream_runner::file::model::{GatherBy, LinesFrom, OpSpec, SourceSpec};
+use millstream_runner::file::{FlowError, FlowFile};
+use millstream_runner::leftovers;
+use millstream_runner::ops::{Gathered, RunEnd};
+use millstream_runner::printer::Printer;
+use millstream_runner::record::Record;
+use millstream_runner::runtime_folder;
+use millstream_runner::source::{self, LeftOut, Source, SourceError};
+use millstream_runner::wire::{OnRetire, Ops, wire};
 
 use self::ending::Closing;
 pub(crate) use self::ending::{ALL_RETIRED, NOT_WRITTEN, WRONG};
@@ -43,16 +52,10 @@ use self::watch::{Event, Waits, print_out, watch};
 use crate::args::{OutputArgs, RunArgs};
 use crate::causes::Causes;
 use crate::dead_letters::{self, DeadLetters};
-use crate::file::model::{GatherBy, LinesFrom, OpSpec, SourceSpec};
-use crate::file::{FlowError, FlowFile};
-use crate::leftovers;
 use crate::metrics::Metrics;
 use crate::metrics::file::MetricsFile;
 #[cfg(feature = "http")]
 use crate::metrics::otlp::{OtlpError, Push};
-use crate::ops::{Gathered, RunEnd};
-use crate::printer::Printer;
-use crate::record::Record;
 use crate::retry::letters::Letters;
 use crate::retry::live::{self, Marks, Parts, Readmission};
 use crate::retry::origin::Origin;
@@ -63,12 +66,10 @@ use crate::screen::{Beside, Screen};
 use crate::serve::feed::Feed;
 use crate::serve::{self, NotServed, Say, Told};
 use crate::shell_word::quoted;
-use crate::source::{self, LeftOut, Source, SourceError};
 use crate::steer::facts::{Audit, Behind};
 use crate::steer::place;
 use crate::steer::server::Server;
 use crate::steer::setting::{self, SettingError};
-use crate::wire::{OnRetire, Ops, wire};
 
 /// The reason why a flow was not run. No unit was admitted.
 #[derive(Debug, thiserror::Error)]
@@ -378,6 +379,7 @@ fn reads_stdin(file: &FlowFile) -> bool {
 
 /// Removes temporary files of killed runs, and begins the list from which a later run could remove this run's files.
 fn clear_up_after_others(screen: &mut Screen) -> Option<leftovers::Keeper> {
+    place::remove_dead_sockets();
     let removed = leftovers::sweep();
     if removed > 0 {
         let files = text::counted(removed, "temporary file");
@@ -425,7 +427,7 @@ fn serve(
     let made = match &args.output.control {
         Some(path) => Server::start(path, control.clone(), behind)
             .map_err(|error| RunError::Control { path: path.clone(), error }),
-        None => place::make_folder()
+        None => runtime_folder::make_folder()
             .and_then(|folder| Server::start(&folder.join(name), control.clone(), behind))
             .map_err(RunError::System),
     };

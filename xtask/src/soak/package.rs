@@ -61,5 +61,5 @@ fn test(bench: &Bench<'_>, members: &[Member], folder: &Path) -> Result<(), Stri
 /// Returns whether the tests of a package run from its archive. Those of the commands need flows of the repository, and
 /// those of the C bindings need the folders of their own build.
 fn is_tested(member: &Member) -> bool {
-    member.has_library() && !["c", "cli", "command", "instruments"].contains(&member.short.as_str())
+    member.has_library() && !["c", "cli", "command", "instruments", "runner"].contains(&member.short.as_str())
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use millstream_command::time;
+use millstream_runner::file::names::Names;
+use millstream_runner::file::template::Template;
+use millstream_runner::file::{self, HaltPolicy};
 
 use super::flow::OutputArgs;
 use super::values::memory;
-use crate::file::names::Names;
-use crate::file::template::Template;
-use crate::file::{self, HaltPolicy};
 
 /// The maximum number of programs that `millstream each` runs at once: the maximum number of threads that a stage gets
 /// for its needs.

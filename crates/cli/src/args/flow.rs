@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use millstream_runner::file::{self, FlowError, FlowFile, HaltPolicy};
 
 use super::values::{key_value, memory, units, workers};
-use crate::file::{self, FlowError, FlowFile, HaltPolicy};
 use crate::init::Example;
 use crate::serve::args::ServeArgs;
 

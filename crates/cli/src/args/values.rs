@@ -1,8 +1,7 @@
 //! Values that several commands take.
 
 use millstream_command::size;
-
-use crate::file::model::MAX_WORKERS;
+use millstream_runner::file::model::MAX_WORKERS;
 
 pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

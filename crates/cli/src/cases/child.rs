@@ -8,23 +8,20 @@ use std::time::Duration;
 
 use millstream_command::screen::{out, text};
 use millstream_flow::{DeadLetter, Outcome as Way};
+use millstream_runner::file::model::MachineSpec;
+use millstream_runner::file::template::{Fields, Template};
+use millstream_runner::file::{self, FlowError, FlowFile};
+use millstream_runner::ops::RunEnd;
+use millstream_runner::record::Record;
+use millstream_runner::source::{self, SourceError};
+use millstream_runner::stand_ins::{Server, StandIns, source_outside};
+use millstream_runner::wire::wire_case;
 
-use super::StandIns;
 use super::args::TrialArgs;
-use super::confined::source_outside;
 use super::outcome::{Dead, Outcome, Retired};
-use super::program::StandInProgram;
-use super::server::Server;
 use super::trial::Papers;
 use crate::dead_letters;
-use crate::file::model::MachineSpec;
-use crate::file::template::{Fields, Template};
-use crate::file::{self, FlowError, FlowFile};
-use crate::ops::RunEnd;
-use crate::record::Record;
 use crate::run::{ALL_RETIRED, WRONG, with_places};
-use crate::source::{self, SourceError};
-use crate::wire::wire_case;
 
 /// The maximum time of one wait for the printer. In a case, the printer writes to a file, so the wait always ends.
 const LOOK: Duration = Duration::from_secs(1);
@@ -97,7 +94,7 @@ fn try_run(args: &TrialArgs) -> Result<(), CaseError> {
         })
     };
     let server = Server::new(case.answers.clone());
-    let stand_ins = StandIns { program: Arc::new(StandInProgram(Papers::at(&args.trial))), server: server.clone() };
+    let stand_ins = StandIns { program: Arc::new(Papers::at(&args.trial).stand_in()), server: server.clone() };
     let wired = wire_case(&file, on_dead_letter, on_retire, &stand_ins)?;
     let source = source::open(&file, &inputs, &Arc::default())?;
     let report = wired.flow.run(with_places(source, Arc::clone(&wired.printer)));

@@ -2,17 +2,15 @@
 //!
 //! Each case is a run of the flow in a process and a temporary folder of its own ([`trial`], [`child`]). The engine,
 //! the ops, the retries and the templates are those of a real run. The case defines results that replace programs
-//! ([`program`]) and servers ([`server`]), and no op leaves the folder ([`confined`]). One unit is in flight at a time,
+//! ([`program`]) and servers, and no op leaves the folder ([`stand_ins`](millstream_runner::stand_ins)). One unit is in flight at a time,
 //! without needs and pauses, so that a case always has the same outcome. [`verdict`] says what differs.
 
 mod abandoned;
 pub(crate) mod args;
 mod child;
-mod confined;
 mod matching;
 mod outcome;
 mod program;
-mod server;
 mod trial;
 mod verdict;
 
@@ -24,15 +22,13 @@ use std::time::Duration;
 
 use millstream_command::screen::{out, shown, text};
 use millstream_command::signals;
+use millstream_runner::file::cases::{self, Case};
+use millstream_runner::file::{self, FlowError, suggest};
 
 use self::args::TestArgs;
 pub(crate) use self::child::run_case;
-pub(crate) use self::confined::Confined;
-pub(crate) use self::program::{StandInProgram, stand_in};
-use self::server::Server;
+pub(crate) use self::program::stand_in;
 use self::trial::{Ended, Trial};
-use crate::file::cases::{self, Case};
-use crate::file::{self, FlowError, suggest};
 use crate::run::{NOT_WRITTEN, WRONG};
 
 /// Exit status: the outcome of a case differs from the expected one.
@@ -41,16 +37,6 @@ const FAILED: u8 = 1;
 const INTERRUPTED: u8 = 3;
 /// The longest time that a case may take, unless the command line says otherwise.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(60);
-
-/// The stand-ins for programs and servers in a case.
-#[derive(Debug)]
-pub(crate) struct StandIns {
-    /// The command that runs in place of programs.
-    pub program: Arc<StandInProgram>,
-    /// The responses sent in place of servers.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests reach it"))]
-    pub server: Server,
-}
 
 /// The reason why the cases of a flow were not run.
 #[derive(Debug, thiserror::Error)]

@@ -4,38 +4,24 @@
 //! are handled as in a real run. Several results for the same arguments are used one after the other; the last one is
 //! then repeated.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use millstream_command::screen::out;
+use millstream_runner::file::cases::Program;
+use millstream_runner::stand_ins::bytes_differ;
 use rustix::stdio;
 
 use super::args::StandInArgs;
 use super::trial::{Papers, write_files};
-use super::verdict;
-use crate::file::cases::Program;
 use crate::shell_word::quoted;
 
 /// Exit status for a program that the case does not define: the status of a program that a shell does not find.
 const NOT_FOUND: u8 = 127;
-
-/// Starts stand-ins.
-#[derive(Debug)]
-pub(crate) struct StandInProgram(pub(super) Papers);
-
-impl StandInProgram {
-    /// The command that replaces the program of this name, or a script if there is no name. The caller adds the
-    /// arguments.
-    pub(crate) fn command(&self, program: Option<&OsStr>) -> Command {
-        let mut command = self.0.stand_in();
-        command.args(program);
-        command
-    }
-}
 
 /// Produces the result that the case defines, and exits with its status.
 pub(crate) fn stand_in(args: &StandInArgs) -> ExitCode {
@@ -66,7 +52,7 @@ fn play(args: &StandInArgs) -> io::Result<u8> {
     let mut stdin = Vec::new();
     File::from(stdio::stdin().try_clone_to_owned()?).read_to_end(&mut stdin)?;
     if let Some(difference) =
-        program.stdin.as_ref().and_then(|expected| verdict::bytes_differ("its standard input", expected, &stdin))
+        program.stdin.as_ref().and_then(|expected| bytes_differ("its standard input", expected, &stdin))
     {
         papers.note_lack(&difference)?;
         out::complain_page(&difference);

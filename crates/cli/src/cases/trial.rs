@@ -4,18 +4,19 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use millstream_runner::file::cases::Case;
+use millstream_runner::stand_ins::StandInProgram;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::abandoned;
 use super::is_set;
 use super::outcome::Outcome;
-use crate::file::cases::Case;
 
 /// The time between two checks of a running case.
 const LOOK: Duration = Duration::from_millis(2);
@@ -179,10 +180,8 @@ impl Papers {
     }
 
     /// The command line of a stand-in for a program.
-    pub(super) fn stand_in(&self) -> Command {
-        let mut command = Command::new("/proc/self/exe");
-        command.arg("stand-in").arg(&self.0).arg("--").stdin(Stdio::null());
-        command
+    pub(super) fn stand_in(&self) -> StandInProgram {
+        StandInProgram::new("/proc/self/exe", vec!["stand-in".into(), self.0.clone().into(), "--".into()])
     }
 }
 

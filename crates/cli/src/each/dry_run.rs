@@ -4,13 +4,13 @@
 
 use std::io;
 
-use crate::file::FlowFile;
-use crate::file::model::{Condition, ExecSpec, OpSpec};
-use crate::file::template::{Field, RenderError, Template};
-use crate::ops::is_stale;
-use crate::record::Record;
 use crate::shell_word::quoted;
 use millstream_command::screen::{out, text};
+use millstream_runner::file::FlowFile;
+use millstream_runner::file::model::{Condition, ExecSpec, OpSpec};
+use millstream_runner::file::template::{Field, RenderError, Template};
+use millstream_runner::ops::is_stale;
+use millstream_runner::record::Record;
 
 /// The words of a program's command line, quoted.
 fn words(argv: &[Template], unit: &Record) -> Result<Vec<String>, RenderError> {

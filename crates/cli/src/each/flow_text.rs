@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use super::words::{Command, WordsError, template_of};
 use crate::args::EachArgs;
-use crate::file::model::DEFAULT_INFLIGHT;
 use crate::shell_word;
 use millstream_command::time;
+use millstream_runner::file::model::DEFAULT_INFLIGHT;
 
 /// The source of the items.
 pub(super) enum Source {

@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use self::words::{Command, WordsError};
 use crate::args::{EachArgs, FlowArgs, RunArgs};
-use crate::file::{self, FlowError};
 use crate::run;
 use crate::shell_word::quoted;
-use crate::source::{self, SourceError};
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::shown;
+use millstream_runner::file::{self, FlowError};
+use millstream_runner::source::{self, SourceError};
 
 /// The name of the flow's text in errors and reports.
 const NAME: &str = "millstream each";

@@ -5,7 +5,7 @@
 //! shell never reads its value as a script. The quotes between which the field stands in the script determine how the
 //! reference itself is quoted, so that the value stays one word.
 
-use crate::file::template::Template;
+use millstream_runner::file::template::Template;
 
 /// The context of a character in a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

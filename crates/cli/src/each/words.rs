@@ -8,8 +8,8 @@ use std::ffi::OsString;
 
 use super::script;
 use crate::args::Takes;
-use crate::file::template::Template;
 use millstream_command::screen::text::printable;
+use millstream_runner::file::template::Template;
 
 /// The word between the program and the items.
 const ITEMS: &str = ":::";

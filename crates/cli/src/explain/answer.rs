@@ -10,10 +10,10 @@
 
 use millstream_command::screen::text;
 use millstream_flow::{Control, NoLine, NoUnit, ResourceSnapshot};
+use millstream_runner::file::suggest;
+use millstream_runner::record::Record;
 
 use super::{Explained, NamedUnit};
-use crate::file::suggest;
-use crate::record::Record;
 
 /// The maximum number of keys listed for a resource, and of units for a text.
 const BUSIEST: usize = 10;

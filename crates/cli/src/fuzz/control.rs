@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
+use millstream_runner::file::FlowFile;
+use millstream_runner::file::parse::parse;
+use millstream_runner::wire;
+
 use super::assert_printable;
-use crate::file::FlowFile;
-use crate::file::parse::parse;
 use crate::steer::protocol::{ANSWER_BYTES, Answer, read_line};
 use crate::steer::{client, server, setting};
-use crate::wire;
 
 /// A flow with one setting of each kind.
 const FLOW: &str = r#"

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use millstream_command::{size, time};
+use millstream_runner::file::parse::parse;
+use millstream_runner::file::template::Template;
+use millstream_runner::wire;
 
 use super::assert_printable;
-use crate::file::parse::parse;
-use crate::file::template::Template;
-use crate::{plan, wire};
+use crate::plan;
 
 /// Reads the bytes as a flow file and plans the flow; returns whether they are a flow file.
 ///

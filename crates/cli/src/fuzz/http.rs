@@ -8,6 +8,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use millstream_runner::file::model::{HttpSpec, Method};
+use millstream_runner::file::template::Template;
+use millstream_runner::ops::http_over;
+use millstream_runner::record::Record;
 use ureq::Agent;
 use ureq::config::Config;
 use ureq::http::Uri;
@@ -16,10 +20,6 @@ use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBu
 
 use super::assert_taken;
 use super::stage::in_stage;
-use crate::file::model::{HttpSpec, Method};
-use crate::file::template::Template;
-use crate::ops::http_over;
-use crate::record::Record;
 
 /// Separates the responses to successive requests.
 const NEXT: u8 = 0x1e;

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use millstream_flow::Failure;
 use millstream_instruments::flow_report;
+use millstream_runner::file::model::{MachineSpec, MaxBytes, OpSpec, ParseFormat, ZstdMode};
+use millstream_runner::file::template::{Field, Fields as _, Template};
+use millstream_runner::machine::Machine;
+use millstream_runner::ops::{self, Op, Surroundings};
+use millstream_runner::printer::Printer;
+use millstream_runner::record::Record;
+use millstream_runner::source;
+use millstream_runner::source::Again;
 
 use super::stage::in_stage;
 use super::{MemoryFile, assert_taken};
-use crate::file::model::{MachineSpec, MaxBytes, OpSpec, ParseFormat, ZstdMode};
-use crate::file::template::{Field, Fields as _, Template};
-use crate::machine::Machine;
-use crate::ops::{self, Op, Surroundings};
-use crate::printer::Printer;
-use crate::record::Record;
-use crate::retry::letters::{Again, Letters, head};
-use crate::source;
+use crate::retry::letters::{Letters, head};
 
 /// The maximum size of an object's content.
 const MAX_BYTES: u64 = 1 << 20;
@@ -62,7 +63,7 @@ fn stays_in(folder: &Path, path: &Path) -> bool {
 /// Writes bytes into JSON as `{json:FIELD}` does, and reads them again.
 fn comes_back(value: &[u8]) {
     let mut text = b"{\"member\":".to_vec();
-    crate::json_bytes::write_string(value, &mut text);
+    millstream_runner::json_bytes::write_string(value, &mut text);
     text.push(b'}');
     let parsed =
         run(&OpSpec::Parse { format: ParseFormat::Json }, Record::line(text)).expect("what is written is JSON");

@@ -16,9 +16,8 @@ mod stage;
 mod tests;
 
 use millstream_command::screen::shown;
-
-use crate::payload::Payload;
-use crate::record::Record;
+use millstream_runner::payload::Payload;
+use millstream_runner::record::Record;
 
 pub use self::control::control;
 pub use self::flow_file::flow_file;

@@ -10,10 +10,10 @@ use std::{io, mem};
 use millstream_command::screen::out::complain;
 use millstream_command::writable::{self, NotWritable, Way};
 use millstream_flow::metrics::Format;
+use millstream_runner::leftovers;
+use millstream_runner::ops::place::{Existing, Placing};
 
 use super::Metrics;
-use crate::leftovers;
-use crate::ops::place::{Existing, Placing};
 
 /// The time between two writes.
 const EVERY: Duration = Duration::from_secs(15);

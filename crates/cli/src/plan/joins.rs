@@ -3,10 +3,9 @@
 use millstream_command::screen::text;
 use millstream_command::time;
 use millstream_flow::{DEFAULT_MAX_GROUPS, Plan};
+use millstream_runner::file::joins::{Count, Join, joins};
+use millstream_runner::file::model::{FlowFile, GatherBy, GatherSpec, OpSpec, Reduce};
 use serde::Serialize;
-
-use crate::file::joins::{Count, Join, joins};
-use crate::file::model::{FlowFile, GatherBy, GatherSpec, OpSpec, Reduce};
 
 /// The maximum number of a fork's paths that the page names.
 const MAX_WAYS: usize = 8;

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use millstream_flow::{HoldAndAsk, Plan, PlanStage};
+use millstream_runner::file::model::{AfterFailure, FlowFile, Hold, NeedSpec, ResourceSpec, StageSpec};
 use serde::Serialize;
 
 use super::joins::{self, Gathering};
 use super::most_workers;
-use crate::file::model::{AfterFailure, FlowFile, Hold, NeedSpec, ResourceSpec, StageSpec};
 
 /// The plan of `file` as pretty-printed JSON with a newline at its end.
 pub(super) fn describe(file: &FlowFile, plan: &Plan) -> String {

@@ -2,8 +2,7 @@
 
 use millstream_command::screen::text;
 use millstream_flow::{Plan, PlanStage};
-
-use crate::file::model::{FlowFile, MAX_WORKERS, NeedSpec, ResourceKind, ResourceSpec, StageSpec};
+use millstream_runner::file::model::{FlowFile, MAX_WORKERS, NeedSpec, ResourceKind, ResourceSpec, StageSpec};
 
 /// A sentence for each resource whose tokens can never all be in use, because too few units that need it run at once.
 pub(super) fn warnings(file: &FlowFile, plan: &Plan) -> Vec<String> {

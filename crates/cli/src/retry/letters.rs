@@ -15,13 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use millstream_command::hex;
 use millstream_command::screen::shown;
+use millstream_runner::record::WantedPiece;
+use millstream_runner::source::Again;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::origin::Origin;
-use crate::record::WantedPiece;
 
 /// The reason why a file of dead letters cannot be retried. No unit has run.
 #[derive(Debug, thiserror::Error)]
@@ -94,24 +95,6 @@ struct Letter {
     #[serde(default)]
     source_fault: bool,
     retry: Origin,
-}
-
-/// A unit to run again.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Again {
-    /// The number of the unit's letter, from 0.
-    pub letter: usize,
-    /// The path or line.
-    pub text: Vec<u8>,
-    /// Whether the unit is a group of items.
-    pub is_group: bool,
-    /// The offset in `text` at which the path below the walked folder begins, for a file that a walk found.
-    pub rel_from: Option<usize>,
-    /// The pieces of the unit that run again, in order, each with its letter. If the list is empty, the unit itself
-    /// runs again.
-    pub wanted: Vec<WantedPiece>,
-    /// The number of the last piece that an earlier run has cut from the unit.
-    pub after: u64,
 }
 
 /// Letters that can be retried: at least one, and all from one run and its retries.

@@ -23,17 +23,18 @@ use std::time::Duration;
 use millstream_command::screen::out::complain;
 use millstream_command::screen::{shown, text};
 use millstream_flow::{Control, Phase, Submitter};
+use millstream_runner::file::FlowFile;
+use millstream_runner::file::model::OpSpec;
+use millstream_runner::printer::Printer;
+use millstream_runner::record::Record;
+use millstream_runner::source;
+use millstream_runner::source::Again;
 use serde::Serialize;
 
-use super::letters::{Again, Letters};
+use super::letters::Letters;
 use crate::dead_letters::{Apart, DeadLetters};
-use crate::file::FlowFile;
-use crate::file::model::OpSpec;
-use crate::printer::Printer;
-use crate::record::Record;
 use crate::serve::Say;
 use crate::shell_word::quoted;
-use crate::source;
 
 /// How long a request waits until the letters are set apart. A rename is quick, but a file system that does not respond
 /// must not delay other requests.

@@ -16,11 +16,11 @@ use std::process::ExitCode;
 
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::{shown, text};
+use millstream_runner::file::FlowError;
+use millstream_runner::file::model::{GatherBy, OpSpec};
 
 use self::letters::{Letters, LettersError};
 use crate::args::{OutputArgs, RetryArgs, RunArgs};
-use crate::file::FlowError;
-use crate::file::model::{GatherBy, OpSpec};
 use crate::run;
 use crate::serve::args::ServeArgs;
 use crate::shell_word::quoted;

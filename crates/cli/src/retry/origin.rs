@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use millstream_command::hex;
-use millstream_command::temporary::token;
+use millstream_runner::ops::first_of;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{FlowArgs, RunArgs};
@@ -130,11 +130,6 @@ impl Origin {
     pub(crate) fn is_of(&self, text: &str) -> bool {
         self.flow_blake3 == hash(text)
     }
-}
-
-/// A unique name for a run of this process. The process id alone is not enough, because ids are reused.
-pub(crate) fn first_of(run: &str) -> String {
-    format!("{run}-{}", token())
 }
 
 fn hash(text: &str) -> String {

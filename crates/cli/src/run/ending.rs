@@ -4,12 +4,12 @@ use millstream_command::screen::look::Look;
 use millstream_command::screen::out::{self, complain};
 use millstream_command::screen::{shown, text};
 use millstream_flow::{Outcome, Snapshot};
+use millstream_runner::ops::Fate;
+use millstream_runner::printer::Trouble;
 
 use super::halt::Reason;
 use super::watch::whereabouts;
 use crate::dead_letters::DeadLetters;
-use crate::ops::Fate;
-use crate::printer::Trouble;
 use crate::screen::report_file::ReportFile;
 use crate::screen::run_report::RunReport;
 use crate::screen::table;

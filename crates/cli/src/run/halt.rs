@@ -12,10 +12,10 @@ use std::sync::{Arc, OnceLock};
 
 use millstream_command::screen::text;
 use millstream_flow::Control;
+use millstream_runner::file::HaltPolicy;
+use millstream_runner::printer::Trouble;
 
 use super::watch::Event;
-use crate::file::HaltPolicy;
-use crate::printer::Trouble;
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::env;
 use std::path::absolute;
 use std::time::SystemTime;
 
+use millstream_runner::file::FlowFile;
+use millstream_runner::web_url;
 use serde::{Deserialize, Serialize};
 
 use crate::args::RunArgs;
-use crate::file::FlowFile;
-use crate::web_url;
 
 /// The run that a report describes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

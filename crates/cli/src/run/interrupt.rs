@@ -17,13 +17,13 @@ use std::thread;
 use millstream_command::program::live;
 use millstream_command::signals::{self, end_soon};
 use millstream_flow::Control;
+use millstream_runner::leftovers;
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use super::ending::INTERRUPTED;
 use super::watch::Event;
 use crate::dead_letters::DeadLetters;
-use crate::leftovers;
 use crate::steer::SocketFile;
 
 /// Handles the signals until this is dropped.

@@ -14,22 +14,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use millstream_command::hex;
 use millstream_command::screen::{out, shown, text};
 use millstream_flow::{Cx, DeadLetter, Failure, Flow, Gather, Inlet, select};
+use millstream_runner::file::FlowFile;
+use millstream_runner::file::model::{
+    Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, GatherBy, GatherSpec, MachineSpec, OpSpec, Reduce, SplitBy,
+    StageSpec,
+};
+use millstream_runner::file::template::{Field, Fields, Template};
+use millstream_runner::machine::Machine;
+use millstream_runner::ops::{self, Op, Surroundings, rendered_path};
+use millstream_runner::printer::Printer;
+use millstream_runner::record::Record;
+use millstream_runner::{source, web_url, wire};
 
 use super::ending::{ALL_RETIRED, NOT_WRITTEN, SOME_DEAD};
 use super::{RunError, exit};
 use crate::args::RunArgs;
-use crate::file::FlowFile;
-use crate::file::model::{
-    Condition, ExecSpec, ExecStderr, ExecStdin, ExecStdout, GatherBy, GatherSpec, MachineSpec, OpSpec, Reduce, SplitBy,
-    StageSpec,
-};
-use crate::file::template::{Field, Fields, Template};
-use crate::machine::Machine;
-use crate::ops::{self, Op, Surroundings, rendered_path};
-use crate::printer::Printer;
-use crate::record::Record;
 use crate::shell_word::quoted;
-use crate::{source, web_url, wire};
 
 /// How often a unit may pass the same stage in a loop without effects.
 const MAX_ROUNDS: usize = 1000;

@@ -2,9 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
-use crate::file::FlowFile;
-use crate::file::model::{ExecSpec, ExecStderr, ExecStdout, OpSpec, StageSpec};
-use crate::file::template::Template;
+use millstream_runner::file::FlowFile;
+use millstream_runner::file::model::{ExecSpec, ExecStderr, ExecStdout, OpSpec, StageSpec};
+use millstream_runner::file::template::Template;
 
 /// The paths that lead to the command's own streams or to its terminal.
 const STREAMS: [&[u8]; 8] = [

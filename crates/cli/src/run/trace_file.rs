@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use millstream_command::screen::shown;
 use millstream_command::writable::{self, NotWritable, Way};
 use millstream_flow::{Flow, Recording, Report, write_events};
+use millstream_runner::leftovers;
+use millstream_runner::record::Record;
 use serde_json::{Value, json};
 
 use crate::args::OutputArgs;
-use crate::leftovers;
-use crate::record::Record;
 
 /// A trace file during the run.
 pub(super) struct TraceFile {

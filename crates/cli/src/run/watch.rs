@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use millstream_command::screen::text;
 use millstream_flow::{Control, Report, Snapshot, SourceEnd};
+use millstream_runner::machine::Machine;
+use millstream_runner::printer::Printer;
 
 use super::halt::Reason;
-use crate::machine::Machine;
-use crate::printer::Printer;
 use crate::screen::Screen;
 use crate::screen::throughput::{Sample, Throughput};
 use crate::serve::feed::Feed;

@@ -18,10 +18,10 @@
 use std::path::Path;
 
 use millstream_command::screen::shown;
+use millstream_runner::ops::{Fate, Gathered};
 use serde_json::{Value, json as value};
 
 use super::run_report::RunReport;
-use crate::ops::{Fate, Gathered};
 
 /// The report as indented JSON, with a newline at the end.
 pub(crate) fn json(run: &RunReport<'_>) -> String {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use millstream_command::screen::shown;
 use millstream_command::writable::{self, NotWritable, Way};
+use millstream_runner::leftovers;
+use millstream_runner::ops::place::{Existing, Placing};
 
 use super::run_report::RunReport;
 use super::{html, json};
-use crate::leftovers;
-use crate::ops::place::{Existing, Placing};
 
 /// The reason why a report cannot be written to the requested file.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use millstream_command::screen::text;
 use millstream_flow::{Outcome, Report};
+use millstream_runner::ops::Gathered;
 
 use super::throughput::Throughput;
 use crate::causes::Groups;
-use crate::ops::Gathered;
 use crate::retry::live::RanAgain;
 use crate::run::identity::Identity;
 use crate::steer::facts::Steered;

@@ -10,12 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use millstream_flow::{Phase, Plan, Snapshot, StageSnapshot};
+use millstream_runner::file::FlowFile;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::history::History;
 use crate::causes::{Causes, Group, Groups, Newest};
-use crate::file::FlowFile;
 use crate::retry::live::{Facts as Retry, Readmission};
 use crate::screen::meter::{Meter, Pace};
 use crate::screen::throughput::Sample;

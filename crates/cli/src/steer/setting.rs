@@ -17,8 +17,7 @@ use std::fmt;
 use millstream_command::screen::text;
 use millstream_command::{size, time};
 use millstream_flow::{Control, Rate, ResourceSnapshot, SetError, Snapshot, StageSnapshot};
-
-use crate::file::model::MAX_WORKERS;
+use millstream_runner::file::model::MAX_WORKERS;
 
 /// The reason why a change was refused. Nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
