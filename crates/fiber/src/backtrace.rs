@@ -8,7 +8,7 @@ use crate::scheduler::core::Core;
 /// The maximum number of frames of a backtrace. If a stack has more, the outermost frames are left out.
 pub(crate) const MAX_FRAMES: usize = 96;
 
-/// The free stack that a fiber needs in order to take its backtrace: several times what the unwinder uses.
+/// The free stack space that a fiber needs to capture its backtrace: several times what the unwinder uses.
 const MIN_ROOM: usize = 16 << 10;
 
 /// The frames on a fiber's stack, captured while the fiber waits or while it keeps its worker for too long.
@@ -79,8 +79,8 @@ impl Backtrace {
     /// Returns the frames of the fiber's code, the innermost first. The frames of this crate at both ends of the stack are left
     /// out.
     ///
-    /// The first call reads the program's debug information. For a large program, this can take seconds, and memory until
-    /// [`forget_symbols`](Self::forget_symbols) frees it.
+    /// The first call reads the program's debug information. For a large program, this can take seconds, and the memory stays
+    /// allocated until [`forget_symbols`](Self::forget_symbols) frees it.
     #[must_use]
     pub fn frames(&self) -> Vec<Frame> {
         let mut frames = Vec::new();
@@ -125,7 +125,7 @@ const STD_SOURCES: [&str; 3] = ["/library/core/src/", "/library/std/src/", "/lib
 // A function is recognised by its path or by its file. With line tables alone, a function's name lacks the path, but the file is
 // known. Without any debug information, the name includes the path.
 impl Frame {
-    /// Returns whether the function's path begins with one of `crates`, or its file lies in one of `folders`.
+    /// Returns whether the function's path begins with one of `crates`, or its file is in one of `folders`.
     fn is_of(&self, crates: &[&str], folders: &[&str]) -> bool {
         let name = self.function.trim_start_matches(['<', '&']);
         let place = self.place.as_deref().unwrap_or_default();

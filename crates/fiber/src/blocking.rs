@@ -23,14 +23,14 @@ const IDLE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs `call` on a thread for blocking calls and suspends the fiber meanwhile. Outside a fiber, calls it directly.
+/// Runs `call` on a thread for blocking calls and suspends the fiber until it returns. Outside a fiber, calls it directly.
 ///
 /// Use it for calls that block the thread: files, name resolution, locks of other libraries, long computations. The call may
-/// borrow values of the fiber. A call that has begun cannot be interrupted: if the fiber is cancelled, it waits for the call to
-/// end, and unwinds at its next wait. If the call has not begun, the cancelled fiber withdraws it and unwinds at once.
+/// borrow from the fiber's stack. A call that has begun cannot be interrupted: if the fiber is cancelled, it waits for the call
+/// to end, and unwinds at its next wait. If the call has not begun, the cancelled fiber withdraws it and unwinds at once.
 ///
-/// Costs two thread switches, about 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads) calls
-/// run at a time; further ones wait in line.
+/// Costs two thread switches, about 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads) calls run at
+/// a time; further calls are queued.
 ///
 /// # Panics
 /// Panics if `call` panics, with the same payload.
@@ -52,8 +52,8 @@ pub fn blocking<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
         let result = catch_unwind(AssertUnwindSafe(call));
         *theirs.result.lock() = Some(result);
-        // Release pairs with the acquire below. After this store the fiber may resume, so from then on this thread must not use
-        // anything that is borrowed from it.
+        // Release pairs with the acquire below. After this store the fiber may resume, so this thread must no longer use
+        // anything that it borrows from the fiber.
         theirs.is_there.store(true, Release);
         caller.wake();
     });
@@ -132,11 +132,11 @@ impl BlockingThreads {
         BlockingThreads { inner: Arc::new(Inner { max_threads, state, arrival }) }
     }
 
-    /// Puts the job in line for a thread and returns its ticket. Returns the job if there is no thread and none can be started.
+    /// Queues the job and returns its ticket. Returns the job if there is no thread and none can be started.
     fn submit(&self, job: Job) -> Result<u64, Job> {
         let mut state = self.inner.state.lock();
-        // Each idle thread will take one job of the line, so another thread is needed if there are at least as many jobs as idle
-        // threads.
+        // Each idle thread will take one job from the queue, so another thread is needed if there are at least as many jobs as
+        // idle threads.
         let needs_thread = state.idle <= state.jobs.len() && state.threads < self.inner.max_threads;
         if needs_thread {
             let inner = Arc::clone(&self.inner);
@@ -156,7 +156,7 @@ impl BlockingThreads {
         Ok(ticket)
     }
 
-    /// Removes a job from the line and returns it; `None` if a thread has begun it.
+    /// Removes a job from the queue and returns it; `None` if a thread has begun it.
     fn withdraw(&self, ticket: u64) -> Option<Job> {
         let mut state = self.inner.state.lock();
         let place = state.jobs.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Drops a value. A panic of its destructor is caught; the panic hook has reported it by then.
+/// Drops a value. If its destructor panics, the panic hook reports the panic, and this function catches it.
 pub(crate) fn discard<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
         discard_payload(payload);

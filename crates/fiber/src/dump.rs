@@ -48,8 +48,8 @@ pub struct FiberReport {
     pub state: State,
     /// Whether the fiber will unwind at its next wait.
     pub is_cancelled: bool,
-    /// The depth to which the fiber's stack has been touched, in bytes, rounded up to pages; `None` before the start.
-    /// On a reused stack this includes the depth that earlier fibers reached.
+    /// The depth to which the fiber's stack has been touched, in bytes, rounded up to pages; `None` before the fiber starts. On
+    /// a reused stack this includes the depth that earlier fibers reached.
     pub stack_used_bytes: Option<usize>,
     /// The fiber's backtrace, if the dump [has backtraces](crate::Runtime::dump_with_backtraces) and the fiber waits. Equal
     /// backtraces are shared.

@@ -73,10 +73,10 @@ impl From<File> for fs::File {
 }
 
 impl File {
-    /// Opens a file to read it.
+    /// Opens a file for reading.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::open_with(OpenOptions::new().read(true), path)
@@ -85,7 +85,7 @@ impl File {
     /// Creates a file for writing, or empties an existing one.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::open_with(OpenOptions::new().write(true).create(true).truncate(true), path)
@@ -94,7 +94,7 @@ impl File {
     /// Opens a file with `options`.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn open_with(options: &OpenOptions, path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
@@ -104,7 +104,7 @@ impl File {
     /// Returns the metadata of the file.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn metadata(&self) -> io::Result<Metadata> {
         on_other_thread(|| self.inner.metadata())
@@ -113,7 +113,7 @@ impl File {
     /// Truncates the file, or extends it with zeros.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn set_len(&self, bytes: u64) -> io::Result<()> {
         on_other_thread(|| self.inner.set_len(bytes))
@@ -122,7 +122,7 @@ impl File {
     /// Waits until data and metadata are on the disk.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn sync_all(&self) -> io::Result<()> {
         self.sync(types::FsyncFlags::empty(), Location::caller(), fs::File::sync_all)
@@ -131,7 +131,7 @@ impl File {
     /// Waits until the data are on the disk.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn sync_data(&self) -> io::Result<()> {
         self.sync(types::FsyncFlags::DATASYNC, Location::caller(), fs::File::sync_data)
@@ -154,7 +154,7 @@ impl File {
     /// Reads at an offset, without moving the file's own position.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let offset = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))? as u64;
@@ -164,7 +164,7 @@ impl File {
     /// Writes at an offset, without moving the file's own position.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<usize> {
         let offset = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))? as u64;

@@ -28,7 +28,8 @@ pub fn is_cancelled() -> bool {
 }
 
 /// Returns the depth to which the stack of the calling fiber has been touched, in bytes, rounded up to pages; `None` outside a
-/// fiber. On a reused stack this includes the depth that earlier fibers reached. Makes one system call for every 256 pages.
+/// fiber. On a reused stack this includes the depth that earlier fibers reached. Makes one system call for every 256 pages of
+/// the stack.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, stack_used_bytes};

@@ -13,7 +13,7 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{ThreadWaiter, suspend};
 
-/// The right to a fiber's result. Dropping it detaches the fiber.
+/// An owned permission to join a fiber and take its result. Dropping the handle detaches the fiber.
 pub struct JoinHandle<T> {
     fiber: Fiber,
     /// Lives as long as the fiber's control block.
@@ -28,7 +28,7 @@ unsafe impl<T: Send> Sync for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     /// # Safety
-    /// The outcome is that of the fiber, and this is its only handle.
+    /// `outcome` belongs to the fiber, and this is its only handle.
     pub(crate) unsafe fn new(core: CoreRef, outcome: NonNull<Outcome<T>>) -> Self {
         JoinHandle { fiber: Fiber::of(core), outcome, owns: PhantomData }
     }

@@ -84,29 +84,29 @@
 //! must not wait: the process would abort if another fiber of the worker panicked meanwhile.
 //!
 //! # Stacks
-//! Stacks lie in reserved address space, each above a guard, and memory is committed as it is touched. On Linux 6.13 and later,
-//! guards take no mappings, so a million stacks fit under the kernel's default limits. On older kernels, guards are made by
-//! `mprotect`. A process then has room for about 28,000 stacks. Further fibers do not start, and their error names the limit. An
-//! overflow aborts the process. A report names the fiber, the stack's size, and the option that raises the size.
+//! Each stack is in reserved address space, above a guard, and its memory is committed as it is touched. On Linux 6.13 and
+//! later, guards take no mappings, so a million stacks fit under the kernel's default limits. On older kernels, guards are made
+//! by `mprotect`. A process then has room for about 28,000 stacks. Further fibers do not start, and their error names the
+//! limit. An overflow aborts the process. A report names the fiber, the stack's size, and the option that raises the size.
 //! [`Runtime::stacks`] reports the greatest depth so far.
 //!
 //! Signal handlers installed without `SA_ONSTACK` run on the fiber's stack, which must have room for them.
 //!
 //! # Progress and cost
-//! Yields, parks, joins and wake-ups take no lock and allocate only when a queue grows. Spawning allocates once. It locks a mutex
-//! briefly if the worker already has an unstarted fiber, or if the spawner is a thread. Sending or receiving a value also locks a
-//! mutex briefly. A wake-up makes a system call only if the woken fiber's worker sleeps. Each fiber takes about 500 bytes and at
-//! least one page of stack. `examples/measure.rs` measures all of this on your machine.
+//! Yields, parks, joins and wake-ups take no lock and allocate only when a queue grows. Spawning allocates once, and locks a
+//! mutex briefly if the worker already has an unstarted fiber or the spawner is a thread. Sending or receiving a value also
+//! locks a mutex briefly. A wake-up makes a system call only if the woken fiber's worker sleeps. Each fiber takes about 500
+//! bytes and at least one page of stack. `examples/measure.rs` measures all of this on your machine.
 //!
 //! # How it is proven
-//! Loom models in `src/model.rs` check the waits of fibers and the sleeps of workers, including sleeps in the poller. The models
-//! in `src/scheduler/model.rs` check joins, reused control blocks, and the end of a runtime. Another test explores every order in
-//! which the senders and receivers of a small channel can make their calls. Every test of descriptors runs under all models of
-//! waiting. So do tests that inject faults into system calls: calls are interrupted, delayed, cut short, or fail. Tests race
-//! cancellations with data and check that no byte and no descriptor is lost. Stress tests run random fibers whose frames contain
-//! canaries, while the kernel preempts threads at any instruction. Others race cancellations with wake-ups, or park 100,000
-//! fibers. Tests of overflows cause real faults in child processes, with both kinds of guards and with foreign signal handlers.
-//! One test switches fibers on a thread that may make no system call.
+//! Loom models in `src/model.rs` check the waits of fibers and the sleeps of workers, including sleeps in the poller. The
+//! models in `src/scheduler/model.rs` check joins, reused control blocks, and the end of a runtime. Another test explores every
+//! order in which the senders and receivers of a small channel can make their calls. Every test of descriptors runs under all
+//! models of waiting. So do tests that inject faults into system calls: calls are interrupted, delayed, cut short, or fail.
+//! Tests race cancellations against arriving data and check that no byte and no descriptor is lost. Stress tests run random
+//! fibers whose frames contain canaries, while the kernel preempts threads at any instruction. Others race cancellations
+//! against wake-ups, or park 100,000 fibers. Tests of overflows cause real faults in child processes, with both kinds of guards
+//! and with foreign signal handlers. One test switches fibers on a thread that may make no system call.
 //!
 //! # Source of the idea
 //! The idea comes from Joe Damato's articles on threads in Ruby 1.8. The articles show how to make green threads several times

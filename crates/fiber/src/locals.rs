@@ -55,11 +55,11 @@ macro_rules! fiber_local {
     };
 }
 
-/// The key of a value for each fiber; [`fiber_local!`] declares one.
+/// A key under which each fiber stores its own value; [`fiber_local!`] declares one.
 ///
-/// The value need not be `Send`: it is created, used and dropped on the fiber's thread. Values are dropped when the
-/// fiber's body has ended, in reverse order of their creation, and their destructors may wait. A panic of a destructor is
-/// reported by the panic hook and then caught.
+/// The value need not be `Send`: it is created, used and dropped on the fiber's thread. Values are dropped when the fiber's
+/// body has ended, in reverse order of their creation, and their destructors may wait. If a destructor panics, the panic hook
+/// reports the panic, which is then caught.
 pub struct FiberLocal<T: 'static> {
     init: fn() -> T,
     outside: &'static LocalKey<T>,

@@ -1,9 +1,9 @@
 //! Loom models of the two operations that could lose a wake-up: a fiber's wait, and a worker's sleep. `scheduler/model.rs` models
 //! the start, the join and the end of a fiber.
 //!
-//! The models explore the production source: the word of a wait, the inbox, and the event count on which a worker
-//! sleeps. A fiber of a model has no stack: it is a sequence of waits that the model's worker runs. A lost wake-up is a deadlock,
-//! which loom reports.
+//! The models explore the production source: the state word of a wait, the inbox, and the event count on which a worker sleeps.
+//! A fiber of a model has no stack: it is a sequence of waits that the model's worker runs. A lost wake-up is a deadlock, which
+//! loom reports.
 //!
 //! `python3 verify/mutants fiber` injects bugs into this source, one at a time, and reports the model that finds each.
 
@@ -73,7 +73,7 @@ fn wake(inbox: &Inbox<Fiber, Doorbell>, fiber: &Arc<Fiber>) {
 
 /// Starts the fiber, as the worker does.
 fn start(fiber: &Fiber) {
-    // SAFETY: no waker reads the cell before the fiber has fallen asleep, which it does afterwards; loom checks it.
+    // SAFETY: wakers read the cell only once the fiber has fallen asleep, which happens after this write; loom checks it.
     fiber.home.with_mut(|home| unsafe { *home = 1 });
 }
 
@@ -86,7 +86,7 @@ fn next(inbox: &Inbox<Fiber, Doorbell>) -> Vec<Arc<Fiber>> {
         if !ready.is_empty() {
             return ready;
         }
-        // Spinning only passes time, which a model does not have.
+        // A model has no clock, so spinning would achieve nothing.
         let _ = inbox.bell.sleep(key, None, SpinPolicy::NONE);
     }
 }
@@ -112,7 +112,7 @@ fn inbox() -> Arc<Inbox<Fiber, Doorbell>> {
     Arc::new(Inbox::new(Doorbell::default()))
 }
 
-/// Sets the flag of waker `index` after writing its gift.
+/// Writes the data of waker `index`, and then sets its flag.
 fn give(fiber: &Fiber, index: usize) {
     // SAFETY: each waker writes its own cell, which the fiber reads after it has seen the wake-up; loom checks it.
     fiber.gifts[index].with_mut(|gift| unsafe { *gift = 1 });

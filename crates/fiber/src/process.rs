@@ -33,7 +33,7 @@ use crate::waiter::Waiter;
 /// parent-death signal (`PR_SET_PDEATHSIG`): the kernel would send it when that thread exits, and end the process early.
 ///
 /// # Errors
-/// Returns the errors of [`Command::spawn`]. If no descriptors are left, returns an error and kills the process.
+/// Returns the same errors as [`Command::spawn`]. If no descriptors are left, returns an error and kills the process.
 #[track_caller]
 pub fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut child =
@@ -53,7 +53,7 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
 /// If the fiber is cancelled or the output cannot be read, the process is killed, because no handle of it remains.
 ///
 /// # Errors
-/// Returns the errors of [`spawn`], and those of reading the output.
+/// Returns the same errors as [`spawn`], or an error from reading the output.
 #[track_caller]
 pub fn output(command: &mut Command) -> io::Result<Output> {
     let child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
@@ -114,7 +114,7 @@ impl Child {
     /// Kills the process.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     pub fn kill(&mut self) -> io::Result<()> {
         self.inner.kill()
     }
@@ -122,7 +122,7 @@ impl Child {
     /// Returns the status of the process, if it has ended.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.inner.try_wait()
     }
@@ -130,7 +130,7 @@ impl Child {
     /// Closes the process's standard input, and waits for the process to end.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
@@ -146,7 +146,7 @@ impl Child {
     /// Waits for the process to end, and reads what it writes until then.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         self.read_and_wait()
@@ -204,14 +204,14 @@ fn non_blocking(fd: OwnedFd) -> io::Result<Source<OwnedFd>> {
     Ok(Source::new(fd))
 }
 
-/// The end of a pipe from which to read.
+/// The read end of a pipe.
 #[derive(Debug)]
 pub struct PipeReader {
     source: Source<OwnedFd>,
 }
 
 impl PipeReader {
-    /// Takes over the reading end of a pipe or a terminal, and makes it non-blocking. This also affects other owners of the same
+    /// Takes over the read end of a pipe, or a terminal, and makes it non-blocking. This also affects other owners of the same
     /// open file. If other processes use the terminal or the pipe, make [blocking calls](crate::blocking()) instead.
     ///
     /// # Errors
@@ -241,14 +241,14 @@ impl AsFd for PipeReader {
     }
 }
 
-/// The end of a pipe to which to write.
+/// The write end of a pipe.
 #[derive(Debug)]
 pub struct PipeWriter {
     source: Source<OwnedFd>,
 }
 
 impl PipeWriter {
-    /// Takes over the writing end of a pipe or a terminal, and makes it non-blocking. This also affects other owners of the same
+    /// Takes over the write end of a pipe, or a terminal, and makes it non-blocking. This also affects other owners of the same
     /// open file. If other processes use the terminal or the pipe, make [blocking calls](crate::blocking()) instead.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ pub enum Report {
         unit: Option<u64>,
         /// The worker's index.
         worker: usize,
-        /// The time for which the fiber has kept the worker, at least.
+        /// The minimum time for which the fiber has kept the worker.
         since: Duration,
         /// The frames on the fiber's stack, the innermost first. To get them, the runtime interrupts the worker's thread with
         /// `SIGURG`. If the fiber is in a system call that the kernel does not restart after a signal, such as `poll`, or a

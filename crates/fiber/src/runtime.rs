@@ -167,7 +167,7 @@ impl Drop for Runtime {
         }
         self.shared.wait_until_empty();
         for thread in threads {
-            // Errors are ignored: if a worker panicked, the process would have aborted.
+            // Errors are ignored: if a worker had panicked, the process would have aborted.
             let _ = thread.join();
         }
     }

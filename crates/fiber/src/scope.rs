@@ -120,7 +120,8 @@ impl fmt::Debug for Scope<'_, '_> {
     }
 }
 
-/// The right to the result of a fiber in a scope. Dropping the handle detaches the fiber; the scope still waits for it.
+/// An owned permission to join a fiber in a scope and take its result. Dropping the handle detaches the fiber; the scope still
+/// waits for it.
 pub struct ScopedJoinHandle<'scope, T> {
     inner: JoinHandle<T>,
     scope: PhantomData<&'scope ()>,
@@ -134,7 +135,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Waits for the fiber to end and returns its result, like [`JoinHandle::join`].
     ///
     /// # Errors
-    /// Returns the errors of [`JoinHandle::join`].
+    /// Returns the same errors as [`JoinHandle::join`].
     #[track_caller]
     pub fn join(self) -> Result<T, JoinError> {
         self.inner.join()

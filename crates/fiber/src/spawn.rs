@@ -136,8 +136,8 @@ impl Builder {
     ) -> Result<ScopedJoinHandle<'scope, T>, SpawnError> {
         let state = scope.state();
         state.enter();
-        // SAFETY: the function `scope` returns only after every fiber of the scope has called `leave`, when its body and its
-        // result are gone. `'scope` lasts until then.
+        // SAFETY: the function `scope` returns only after every fiber of the scope has called `leave`, and by then its body and
+        // its result are gone. `'scope` lasts until then.
         let spawned = unsafe { spawn_unchecked(scope.shared(), self.traits, body, Some(Arc::clone(state))) };
         match spawned {
             Ok(handle) => {
@@ -156,7 +156,7 @@ impl Builder {
         shared: &Arc<Shared>,
         body: impl FnOnce() -> T + Send + 'static,
     ) -> Result<JoinHandle<T>, SpawnError> {
-        // SAFETY: `'static` body and result borrow nothing that could end.
+        // SAFETY: A `'static` body and result borrow nothing that could be dropped.
         unsafe { spawn_unchecked(shared, self.traits, body, None) }
     }
 }
@@ -169,7 +169,7 @@ struct Packet<F, T> {
 
 impl<F: FnOnce() -> T + Send, T: Send> Packet<F, T> {
     /// # Safety
-    /// The caller is the only one that runs or drops the function.
+    /// No other code runs or drops the function.
     unsafe fn take(&self) -> F {
         // SAFETY: no other code runs or drops the function.
         unsafe { (*self.function.get()).take() }.expect("a fiber runs its function once")
@@ -210,7 +210,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Work for Packet<F, T> {
     }
 }
 
-/// Spawns a fiber whose body and result may borrow.
+/// Spawns a fiber whose body and result may borrow values.
 ///
 /// # Safety
 /// Everything that `F` and `T` borrow outlives the fiber's call of `leave` on `scope`, or the fiber's end if there is
@@ -234,7 +234,7 @@ where
     // borrows may have ended, but the function and the result are no longer in the packet.
     let work = unsafe { std::mem::transmute::<NonNull<dyn Work + '_>, NonNull<dyn Work + 'static>>(work) };
     let core = shared.spawn(traits, work)?;
-    // SAFETY: the fiber's control block has the packet, and this is the first handle.
+    // SAFETY: the fiber's control block owns the packet, and this is the first handle.
     Ok(unsafe { JoinHandle::new(core, outcome) })
 }
 

@@ -20,11 +20,11 @@ use crate::scheduler::core_ref::CoreRef;
 use crate::scheduler::local::Local;
 use crate::scheduler::state::{Reason, Waiting};
 
-/// The policy by which a thread spins before it sleeps. Under loom it does not spin, because a model has no time to pass.
+/// The policy by which a thread spins before it sleeps. Under loom it does not spin, because a model has no clock.
 const POLICY: SpinPolicy = if cfg!(loom) { SpinPolicy::NONE } else { SpinPolicy::DEFAULT };
 
 /// A thread outside fibers that may wait.
-// The alignment leaves the low bits of the address free for the marks of a joiner (`scheduler/joiner.rs`).
+// The alignment leaves the low bits of the address free for the tags of a joiner (`scheduler/joiner.rs`).
 #[derive(Debug)]
 #[repr(align(8))]
 pub(crate) struct ThreadWaiter {
@@ -105,8 +105,8 @@ impl Waiter {
         }
     }
 
-    /// Returns a [`Seat`], with which the fiber or thread can wait after this value has moved into a line. Only the waiter itself
-    /// may call it.
+    /// Returns a [`Seat`], with which the fiber or thread can wait after this value has moved into a wait queue. Only the
+    /// waiter itself may call it.
     pub(crate) fn seat(&self) -> Seat {
         match self {
             Waiter::Fiber(_) => Seat { thread: None },
@@ -116,7 +116,7 @@ impl Waiter {
 }
 
 /// The part of a waiter that the calling fiber or thread keeps in order to block. A fiber's seat has no reference to the fiber,
-/// so a wait needs only the one reference in the line.
+/// so a wait needs only the one reference in the wait queue.
 pub(crate) struct Seat {
     thread: Option<Arc<ThreadWaiter>>,
 }

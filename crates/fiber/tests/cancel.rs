@@ -268,7 +268,7 @@ fn races_of_cancels_with_wake_ups_and_ends_lose_nothing() {
     }
 }
 
-/// The values of a channel, by what became of them. Each list contains the numbers of values.
+/// The values of a channel, grouped by their fate. Each list contains the numbers of values.
 #[derive(Default)]
 struct Fates {
     made: AtomicUsize,

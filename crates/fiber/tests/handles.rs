@@ -67,7 +67,7 @@ fn end(handle: JoinHandle<Counted>, random: &mut Random) {
                 handle.cancel();
             }
             let fiber = handle.fiber().clone();
-            // Do not wait for the end without limit: the fiber may be parked.
+            // Do not wait for the end without a limit: the fiber may be parked.
             while !handle.is_finished() && random.below(4) > 0 {
                 yield_now();
             }

@@ -23,7 +23,7 @@ fn registered_and_open() -> (usize, usize) {
 }
 
 /// Fibers poll several pipes, one of which contains a token, and are cancelled at random moments. A fiber that finds the token
-/// removes it and puts it back. If a wake-up were lost, no fiber would find the token any more.
+/// removes it and puts it back. If a wake-up were lost, no fiber would ever find the token again.
 fn pass_token_through_cancellations(runtime: &Runtime, random: &mut Random, rounds: usize) {
     let (reader, mut writer) = pipe().unwrap();
     writer.write_all(b"t").unwrap();

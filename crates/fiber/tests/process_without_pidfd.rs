@@ -38,7 +38,7 @@ fn processes_start_while_their_ends_are_ignored() {
     let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     let runtime = Runtime::start(Options::new(Threads::One)).unwrap();
     for _ in 0..50 {
-        // Some of the processes end before `spawn` returns. None leaves a status.
+        // Some of the processes end before `spawn` returns. None of them leaves an exit status.
         let waited = runtime.spawn(|| process::spawn(&mut Command::new("true")).unwrap().wait());
         assert_eq!(waited.join().unwrap().unwrap_err().raw_os_error(), Some(libc::ECHILD));
     }

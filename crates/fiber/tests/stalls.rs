@@ -290,7 +290,7 @@ fn many() {
     for stall in stalls.iter().filter(|stall| !did_not_run(stall)) {
         let names = functions(&stall.backtrace);
         let is_in = |function: &str| names.iter().any(|name| name.ends_with(function));
-        // At the very end of a turn, the fiber may be outside of the function.
+        // At the very end of a turn, the fiber may be outside the function.
         let others = ["mills", "weighs"].into_iter().filter(|&name| name != stall.fiber);
         assert!(others.into_iter().all(|other| !is_in(&format!("::{other}"))), "{stall:?} {names:?}");
     }

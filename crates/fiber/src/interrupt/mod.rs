@@ -37,7 +37,7 @@ const LIMIT: Duration = Duration::from_millis(20);
 /// The pause between two checks for the answer.
 const CHECK_INTERVAL: Duration = Duration::from_micros(20);
 
-/// The state of the question: `NONE`, the address of the asked worker's post, `WRITING` or `WRITTEN`.
+/// The state of the question: `NONE`, the address of the post of the worker that is asked, `WRITING` or `WRITTEN`.
 static STATE: AtomicUsize = AtomicUsize::new(NONE);
 const NONE: usize = 0;
 /// The handler is writing the answer.
@@ -48,7 +48,7 @@ const WRITTEN: usize = 2;
 /// A lock that the asking thread holds while its question is open.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The maximum time that a thread waits to lock `TURN`. It is as long as several questions that get no answer.
+/// The maximum time that a thread waits to lock `TURN`. It covers several questions that get no answer.
 const LIMIT_OF_TURN: Duration = Duration::from_millis(200);
 
 /// The answer to the question. While `STATE` is an address, no thread uses the answer. The handler owns it while `STATE` is
@@ -63,8 +63,8 @@ unsafe impl Sync for Shared {}
 struct Answer {
     /// The number of the interrupted fiber, or 0 if no fiber ran.
     fiber: u64,
-    /// The registers, and the number of bytes copied from the stack pointer on; `None` if the thread was not on the fiber's
-    /// stack.
+    /// The registers, and the number of bytes copied from the stack pointer upwards; `None` if the thread was not on the
+    /// fiber's stack.
     interrupted: Option<(Registers, usize)>,
     /// A buffer of `MAX_BYTES` bytes for the copy of the stack.
     room: *mut u8,
@@ -75,8 +75,8 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     if !registers::ARE_KNOWN {
         return Err(NoBacktrace::Unsupported);
     }
-    // The wait is limited, because `TURN` may be locked forever: this is so in a process that was forked while another thread had
-    // locked it.
+    // The wait is limited because `TURN` may stay locked forever, for example in a process that was forked while another thread
+    // held it.
     let Some(_turn) = TURN.try_lock_for(LIMIT_OF_TURN) else { return Err(NoBacktrace::NoAnswer) };
     let mut room = vec![0_u8; MAX_BYTES];
     // SAFETY: no question is open, so the answer belongs to this thread.
@@ -86,8 +86,8 @@ pub(crate) fn backtrace(post: &Post, fiber: u64) -> Result<Backtrace, NoBacktrac
     STATE.store(ptr::from_ref(post).addr(), Release);
     let sent = send(post.thread());
     let is_answered = sent.is_ok() && wait();
-    // Without an answer, this thread withdraws the question. If that fails, the handler has begun to write. The handler waits for
-    // nothing, so the answer is complete soon.
+    // Without an answer, this thread withdraws the question. If that fails, the handler has begun to write. The handler never
+    // blocks, so the answer will be complete soon.
     if !is_answered && STATE.compare_exchange(ptr::from_ref(post).addr(), NONE, Relaxed, Relaxed).is_ok() {
         return Err(sent.err().unwrap_or(NoBacktrace::NoAnswer));
     }
@@ -155,7 +155,7 @@ impl Handled {
         }
         let mut before = exchange(Some(&own))?;
         if is_of_program(&before) {
-            // The program has installed a handler since the check. That handler is put back.
+            // The program has installed a handler since the check. Restore that handler.
             exchange(Some(&before))?;
             return Err(NoBacktrace::SignalTaken);
         }
@@ -176,7 +176,7 @@ impl Drop for Handled {
             && let Ok(replaced) = exchange(Some(&self.before))
             && is_of_program(&replaced)
         {
-            // The program has installed a handler since the check. That handler is put back.
+            // The program has installed a handler since the check. Restore that handler.
             let _ = exchange(Some(&replaced));
         }
     }

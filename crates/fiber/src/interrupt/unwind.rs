@@ -10,14 +10,14 @@ use gimli::{
 use super::registers::{RETURN_ADDRESS, Registers, STACK_POINTER, address};
 use crate::backtrace::MAX_FRAMES;
 
-/// Returns the return addresses, the innermost first. `stack` is a copy of the bytes from the stack pointer on.
+/// Returns the return addresses, the innermost first. `stack` is a copy of the bytes from the stack pointer upwards.
 ///
 /// The result ends at a function that has no table, or whose table has rules that are not supported here. The functions that
 /// switch stacks have such rules.
 pub(super) fn unwind(mut registers: Registers, stack: &[u8]) -> Vec<usize> {
     let stack = Copied { start: registers.stack_pointer() as u64, bytes: stack };
-    // Names are looked up one byte before each address, because a return address may be the first byte of the next function. The
-    // innermost address is no return address, so it is increased by one.
+    // Names are looked up one byte before each address, because a return address may be the first byte of the next function.
+    // The innermost address is not a return address, so it is increased by one.
     let mut addresses = vec![registers.instruction.saturating_add(1) as usize];
     let mut context = Box::new(UnwindContext::new());
     // The instruction that the current frame executes.
@@ -45,11 +45,11 @@ fn caller_of_stub(registers: &Registers, stack: &Copied<'_>) -> Option<Registers
     } else {
         caller.instruction = address(registers.get(RETURN_ADDRESS)?);
     }
-    // The value is a return address only if it lies in the code of a loaded program or library.
+    // The value is a return address only if it points into the code of a loaded program or library.
     in_tables(caller.instruction.checked_sub(1)?, |_| caller)
 }
 
-/// A copied piece of memory.
+/// A copy of a piece of memory.
 struct Copied<'a> {
     start: u64,
     bytes: &'a [u8],

@@ -1,5 +1,5 @@
-//! Fault injection for the crate's own tests. By a random sequence from a seed, calls are interrupted, delayed, cut short, or
-//! fail.
+//! Fault injection for the crate's own tests. A random sequence, generated from a seed, decides which calls are interrupted,
+//! delayed, cut short, or fail.
 
 use std::cell::Cell;
 use std::io;
@@ -62,7 +62,7 @@ pub(super) fn before_call() -> io::Result<()> {
     }
 }
 
-/// Returns the length that an operation may use of a buffer, which a plan may make shorter.
+/// Returns how many of the `length` bytes of a buffer an operation may use. A plan may reduce the number.
 pub(crate) fn shorten(length: usize) -> usize {
     if ARE_PLANNED.load(Relaxed) && draw().is_multiple_of(4) { length.min(1 + draw() as usize % 3) } else { length }
 }

@@ -20,8 +20,8 @@
 //!
 //! # Readiness without races
 //! A started fiber stays on its worker, and a worker polls only between fibers, so the worker collects no events while a fiber
-//! runs. If a call would block and the fiber then enters the poller, the event that makes the call possible is therefore still to
-//! come. Hence each descriptor is registered only once, edge-triggered, and a wait costs no further system call. If fibers of
+//! runs. If a call would block and the fiber then enters the poller, the event that makes the call possible is still to come.
+//! Each descriptor is therefore registered only once, edge-triggered, and a wait costs no further system call. If fibers of
 //! several workers use a descriptor, it is registered with the poller of each worker.
 //!
 //! A [`poll`] does not own its descriptors, and after its return the program may close them. It therefore registers a descriptor
@@ -39,7 +39,7 @@
 //!
 //! Second, that event, the short read and the next read belong to one [`Turn`](poller::Turn) of one poller.
 //!
-//! This is done for TCP alone. With other kinds of streams, a read may return less than its buffer although more bytes are
+//! This is done only for TCP. With other kinds of streams, a read may return less than its buffer although more bytes are
 //! available: a Unix socket does so at messages that carry descriptors.
 
 mod alarm;

@@ -96,7 +96,7 @@ fn ask(fds: &mut [PollFd<'_>], until: Option<Instant>) -> io::Result<usize> {
     }
 }
 
-/// Waits for at most a slice of time: on this thread if it serves this fiber alone, otherwise on a thread for blocking calls.
+/// Waits for at most one time slice: on this thread if it serves this fiber alone, otherwise on a thread for blocking calls.
 fn in_slice(is_own: bool, fds: &mut [PollFd<'_>], deadline: Option<Instant>) -> io::Result<()> {
     let slice = Instant::now() + SLICE;
     let until = Some(deadline.map_or(slice, |deadline| deadline.min(slice)));

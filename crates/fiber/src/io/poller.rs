@@ -20,7 +20,8 @@ use crate::scheduler::core_ref::CoreRef;
 /// The maximum number of events that one call gets from the kernel.
 const EVENTS: usize = 256;
 
-/// The mark of the alarm's event. It differs from all marks of descriptors, since descriptors are never negative.
+/// The mark (the `epoll_data`) of the alarm's event. It differs from all marks of descriptors, since descriptors are never
+/// negative.
 const ALARM: u64 = u64::MAX;
 
 /// The mark of the ring's event.

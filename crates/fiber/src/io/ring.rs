@@ -1,10 +1,10 @@
 //! Completion: a worker's io_uring instance.
 //!
-//! A fiber puts its operation into the submission queue. When the worker has no fiber to run, it submits all gathered operations
+//! A fiber puts its operation into the submission queue. When the worker has no fiber to run, it submits all queued operations
 //! in one system call. The kernel may use an operation's buffer until the operation is complete, whatever happens to the fiber.
-//! [`complete`] therefore does not return or unwind before the operation is complete. If the fiber is cancelled, or its deadline
-//! passes, `complete` asks the kernel to cancel the operation, and then waits for the completion of the *operation*, not only for
-//! that of the cancellation. Buffers can therefore be borrowed, even from the stack.
+//! [`complete`] therefore does not return or unwind before the operation is complete. If the fiber is cancelled, or its
+//! deadline passes, `complete` asks the kernel to cancel the operation, and then waits for the completion of the *operation*,
+//! not only for that of the cancellation. Buffers can therefore be borrowed, even from the stack.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -24,7 +24,7 @@ use crate::waiter::{Mask, Waiter, may_unwind, yield_fiber};
 /// The number of entries in the submission queue. A full queue is submitted at once.
 const ENTRIES: u32 = 256;
 
-/// The mark of the completion that a cancellation itself produces.
+/// The user data of the completion that a cancellation itself produces.
 const CANCELLATION: u64 = u64::MAX;
 
 /// An operation whose result the fiber has not taken yet.
@@ -73,7 +73,7 @@ impl Ring {
         self.free.len() < self.operations.len()
     }
 
-    /// Submits the gathered operations, and wakes the fibers whose operations are complete. Returns `true` if the worker should
+    /// Submits the queued operations, and wakes the fibers whose operations are complete. Returns `true` if the worker should
     /// not sleep: it has woken fibers, or some operations could not be submitted yet.
     pub(super) fn turn(&mut self) -> bool {
         if self.is_behind {
@@ -114,7 +114,7 @@ impl Ring {
             self.operations.push(None);
             self.operations.len() - 1
         });
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of this function.
         if let Err(error) = unsafe { self.push(&entry.clone().user_data(number as u64)) } {
             self.free.push(number);
             return Err(error);
@@ -133,10 +133,10 @@ impl Ring {
     /// # Safety
     /// As for [`begin`](Self::begin).
     unsafe fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of this function.
         if unsafe { self.uring.submission().push(entry) }.is_err() {
             self.uring.submit()?;
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller upholds the contract of this function.
             unsafe { self.uring.submission().push(entry) }.map_err(|_| io::Error::from(io::ErrorKind::ResourceBusy))?;
         }
         self.is_behind = true;
@@ -171,8 +171,7 @@ pub(super) fn poll_entry(fd: BorrowedFd<'_>, interest: Interest) -> squeue::Entr
 /// Panics outside a fiber.
 ///
 /// # Safety
-/// The descriptor and the buffers of `entry` are valid, and the buffers are not used otherwise, until this returns or
-/// unwinds.
+/// The descriptor and the buffers of `entry` are valid, and the buffers are not otherwise used, until this returns or unwinds.
 pub(crate) unsafe fn complete(
     entry: &squeue::Entry,
     reason: Reason,

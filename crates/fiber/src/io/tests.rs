@@ -49,7 +49,7 @@ fn round_trip(runtime: &Runtime, sent: Vec<u8>) -> io::Result<bool> {
             });
             let read = (&stream).read_to_end(&mut got);
             if read.is_err() {
-                // Nothing is read any more. Without this call, the writer could wait forever for room.
+                // The client no longer reads. Without this call, the writer could wait forever for room.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             first_cause(read.map(drop), writer.join().expect("the writer does not panic"))
@@ -135,7 +135,7 @@ fn a_poll_reports_the_event_or_the_failure() {
     }
 }
 
-/// Checks that a file is written and read as a whole although single calls are short.
+/// Checks that a file is written and read completely even though individual calls are short.
 fn files_are_whole(runtime: &Runtime, seed: u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
@@ -279,7 +279,7 @@ fn a_read_that_fills_its_buffer_is_followed_by_another() {
             }
         })
     });
-    // By the end of this pause the reader waits. The conclusion under test needs a read that has waited.
+    // By the end of this pause the reader is waiting. The conclusion under test needs a read that has waited.
     std::thread::sleep(Duration::from_millis(20));
     peer.write_all(&sent).unwrap();
     assert_eq!(reader.join().unwrap(), sent);
@@ -306,8 +306,8 @@ fn events_of_an_earlier_owner_of_the_number_say_nothing_about_a_stream() {
             let (mut later_peer, _) = listener.accept().unwrap();
             let reader = spawn(move || (read_to_end_soon(&mut later, |_| ()), later));
             yield_now();
-            // The reader waits by now. One turn gets three events: the bytes and the end of its stream, and then the bytes of the
-            // earlier stream.
+            // By now the reader is waiting. One turn gets three events: the bytes and the end of its stream, and then the bytes
+            // of the earlier stream.
             later_peer.write_all(b"all").unwrap();
             drop(later_peer);
             earlier_peer.write_all(b"more").unwrap();

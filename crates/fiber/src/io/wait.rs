@@ -17,7 +17,7 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Waiter, yield_fiber};
 
-/// The maximum time for which a thread blocks on behalf of a fiber. For this time a cancellation may go unnoticed, and other
+/// The maximum time for which a thread blocks on behalf of a fiber. During this time a cancellation may go unnoticed, and other
 /// fibers may have to wait for a thread.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
@@ -71,7 +71,8 @@ impl Wait<'_> {
         }
     }
 
-    /// Waits for at most a slice of time: on this thread if it serves this fiber alone, otherwise on a thread for blocking calls.
+    /// Waits for at most one time slice: on this thread if it serves this fiber alone, otherwise on a thread for blocking
+    /// calls.
     fn in_slices(&self, is_own: bool) -> io::Result<()> {
         let slice = Instant::now() + SLICE;
         let until = Some(self.deadline.map_or(slice, |deadline| deadline.min(slice)));

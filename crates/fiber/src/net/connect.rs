@@ -19,7 +19,7 @@ const QUEUE_FULL: Duration = Duration::from_millis(1);
 /// Returns a connected, non-blocking stream socket.
 ///
 /// # Errors
-/// Returns the error of the connection, or [`TimedOut`](io::ErrorKind::TimedOut).
+/// Returns the error from the connection attempt, or [`TimedOut`](io::ErrorKind::TimedOut).
 #[track_caller]
 pub(super) fn stream(
     family: AddressFamily,
@@ -75,10 +75,10 @@ pub(super) fn tcp(address: &SocketAddr, timeout: Option<Duration>) -> io::Result
     stream(family, address, timeout).map(std::net::TcpStream::from)
 }
 
-/// Looks up the addresses of a name, on another thread. There is at least one address.
+/// Looks up the addresses of a name, on another thread. Returns at least one address.
 ///
 /// # Errors
-/// Returns the error of the look-up.
+/// Returns the error from the look-up.
 #[track_caller]
 pub(super) fn resolve(name: &(impl ToSocketAddrs + Sync)) -> io::Result<Vec<SocketAddr>> {
     let addresses: Vec<SocketAddr> = on_other_thread(|| name.to_socket_addrs().map(Iterator::collect))?;
@@ -88,7 +88,7 @@ pub(super) fn resolve(name: &(impl ToSocketAddrs + Sync)) -> io::Result<Vec<Sock
     Ok(addresses)
 }
 
-/// Calls `act` with each address until it succeeds. If it never does, returns the last error.
+/// Calls `act` with each address until a call succeeds. If every call fails, returns the last error.
 pub(super) fn first_of<T>(
     addresses: &[SocketAddr],
     mut act: impl FnMut(&SocketAddr) -> io::Result<T>,

@@ -1,4 +1,4 @@
-//! The code that sockets have in common.
+//! Code shared by all sockets.
 
 /// Implements reading and writing for a type with a `source`, whose inner object the standard library reads and writes by
 /// reference. `$read` is the method of the source for reads.
@@ -101,7 +101,7 @@ macro_rules! wraps {
             /// Returns the socket's pending error, and clears it.
             ///
             /// # Errors
-            /// Returns the error of the kernel.
+            /// Returns the kernel's error.
             pub fn take_error(&self) -> io::Result<Option<io::Error>> {
                 self.source.inner().take_error()
             }

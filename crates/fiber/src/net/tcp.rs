@@ -24,7 +24,7 @@ impl TcpStream {
     /// If the address is known, use [`connect_to`](Self::connect_to), which needs no look-up.
     ///
     /// # Errors
-    /// Returns the error of the look-up, or that of the last address.
+    /// Returns the error from the look-up, or from the last address tried.
     #[track_caller]
     pub fn connect(address: impl ToSocketAddrs + Sync) -> io::Result<Self> {
         connect::first_of(&connect::resolve(&address)?, Self::connect_to)
@@ -33,7 +33,7 @@ impl TcpStream {
     /// Connects to an address.
     ///
     /// # Errors
-    /// Returns the error of the connection.
+    /// Returns the error from the connection attempt.
     #[track_caller]
     pub fn connect_to(address: &SocketAddr) -> io::Result<Self> {
         Ok(Self { source: Source::new(connect::tcp(address, None)?) })
@@ -42,7 +42,7 @@ impl TcpStream {
     /// Connects to an address within `timeout`.
     ///
     /// # Errors
-    /// Returns the error of the connection, or [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the error from the connection attempt, or [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn connect_timeout(address: &SocketAddr, timeout: Duration) -> io::Result<Self> {
         if timeout.is_zero() {
@@ -54,7 +54,7 @@ impl TcpStream {
     /// Returns the address of the peer.
     ///
     /// # Errors
-    /// Returns an error if the socket is not connected any more.
+    /// Returns an error if the socket is no longer connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().peer_addr()
     }
@@ -62,12 +62,12 @@ impl TcpStream {
     /// Returns the local address.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }
 
-    /// Closes one direction or both. Waits of other fibers in that direction end.
+    /// Closes one direction or both. Other fibers that wait in that direction stop waiting.
     ///
     /// # Errors
     /// Returns an error if the connection has ended already.
@@ -78,7 +78,7 @@ impl TcpStream {
     /// Reads without removing the data from the stream.
     ///
     /// # Errors
-    /// Returns the errors of a read.
+    /// Returns the same errors as a read.
     #[track_caller]
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source.operate(Interest::Read, |inner| inner.peek(buf))
@@ -87,7 +87,7 @@ impl TcpStream {
     /// Sets whether small writes are sent at once, instead of being gathered (Nagle's algorithm).
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         self.source.inner().set_nodelay(nodelay)
     }
@@ -95,7 +95,7 @@ impl TcpStream {
     /// Returns whether small writes are sent at once.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.source.inner().nodelay()
     }
@@ -103,7 +103,7 @@ impl TcpStream {
     /// Sets the maximum number of hops of a packet.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         self.source.inner().set_ttl(ttl)
     }
@@ -111,7 +111,7 @@ impl TcpStream {
     /// Returns the maximum number of hops of a packet.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn ttl(&self) -> io::Result<u32> {
         self.source.inner().ttl()
     }
@@ -129,7 +129,7 @@ impl TcpListener {
     /// Listens on the first of the addresses that can be bound.
     ///
     /// # Errors
-    /// Returns the error of the look-up, or that of the last address.
+    /// Returns the error from the look-up, or from the last address tried.
     #[track_caller]
     pub fn bind(address: impl ToSocketAddrs + Sync) -> io::Result<Self> {
         Self::from_std(net::TcpListener::bind(&*connect::resolve(&address)?)?)
@@ -138,7 +138,7 @@ impl TcpListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// Returns the errors of the standard library. A loop that accepts connections should ignore
+    /// Returns the same errors as the standard library. A loop that accepts connections should ignore
     /// [`ConnectionAborted`](io::ErrorKind::ConnectionAborted): it means that a peer gave up before its connection was accepted.
     #[track_caller]
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
@@ -154,7 +154,7 @@ impl TcpListener {
     /// Returns the address on which the socket listens.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }

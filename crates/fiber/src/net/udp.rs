@@ -22,7 +22,7 @@ impl UdpSocket {
     /// Binds to the first of the addresses that can be bound.
     ///
     /// # Errors
-    /// Returns the error of the look-up, or that of the last address.
+    /// Returns the error from the look-up, or from the last address tried.
     #[track_caller]
     pub fn bind(address: impl ToSocketAddrs + Sync) -> io::Result<Self> {
         Self::from_std(net::UdpSocket::bind(&*connect::resolve(&address)?)?)
@@ -31,7 +31,7 @@ impl UdpSocket {
     /// Sets the peer of [`send`](Self::send) and [`recv`](Self::recv) to the first address that the kernel accepts.
     ///
     /// # Errors
-    /// Returns the error of the look-up, or that of the last address.
+    /// Returns the error from the look-up, or from the last address tried.
     #[track_caller]
     pub fn connect(&self, address: impl ToSocketAddrs + Sync) -> io::Result<()> {
         self.source.inner().connect(&*connect::resolve(&address)?)
@@ -40,7 +40,7 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Errors
-    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the same errors as the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn send(&self, buf: &[u8]) -> io::Result<usize> {
         self.source.operate(Interest::Write, |inner| inner.send(buf))
@@ -49,7 +49,7 @@ impl UdpSocket {
     /// Receives a datagram from the peer; bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
-    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the same errors as the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.source.operate(Interest::Read, |inner| inner.recv(buf))
@@ -58,7 +58,7 @@ impl UdpSocket {
     /// Sends a datagram to an address.
     ///
     /// # Errors
-    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the same errors as the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn send_to(&self, buf: &[u8], address: &SocketAddr) -> io::Result<usize> {
         self.source.operate(Interest::Write, |inner| inner.send_to(buf, address))
@@ -67,7 +67,7 @@ impl UdpSocket {
     /// Receives a datagram and its sender; bytes that do not fit into `buf` are lost.
     ///
     /// # Errors
-    /// Returns the errors of the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// Returns the same errors as the standard library, and [`TimedOut`](io::ErrorKind::TimedOut).
     #[track_caller]
     pub fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.source.operate(Interest::Read, |inner| inner.recv_from(buf))
@@ -76,7 +76,7 @@ impl UdpSocket {
     /// Returns the local address.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }

@@ -27,7 +27,7 @@ impl UnixStream {
     /// Connects to a listener's path. While the listener's queue is full, tries again every millisecond.
     ///
     /// # Errors
-    /// Returns the error of the connection.
+    /// Returns the error from the connection attempt.
     #[track_caller]
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let address = SocketAddrUnix::new(path.as_ref())?;
@@ -43,7 +43,7 @@ impl UnixStream {
         Ok((Self::from_std(one)?, Self::from_std(other)?))
     }
 
-    /// Closes one direction or both. Waits of other fibers in that direction end.
+    /// Closes one direction or both. Other fibers that wait in that direction stop waiting.
     ///
     /// # Errors
     /// Returns an error if the connection has ended already.
@@ -54,7 +54,7 @@ impl UnixStream {
     /// Returns the address of the peer.
     ///
     /// # Errors
-    /// Returns an error if the socket is not connected any more.
+    /// Returns an error if the socket is no longer connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().peer_addr()
     }
@@ -62,7 +62,7 @@ impl UnixStream {
     /// Returns the local address.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }
@@ -80,7 +80,7 @@ impl UnixListener {
     /// Listens at a path. No file may exist at the path yet.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::from_std(net::UnixListener::bind(path)?)
     }
@@ -88,7 +88,7 @@ impl UnixListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// Returns the errors of the standard library.
+    /// Returns the same errors as the standard library.
     #[track_caller]
     pub fn accept(&self) -> io::Result<(UnixStream, SocketAddr)> {
         let (stream, peer) = self.source.operate(Interest::Read, net::UnixListener::accept)?;
@@ -98,7 +98,7 @@ impl UnixListener {
     /// Returns the address on which the socket listens.
     ///
     /// # Errors
-    /// Returns the error of the kernel.
+    /// Returns the kernel's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.source.inner().local_addr()
     }

@@ -6,7 +6,7 @@ use std::ptr;
 /// backtrace.
 const BYTES: usize = 128 * 1024;
 
-/// A thread's signal stack. The thread uses it until the value is dropped. A guard lies below the stack.
+/// A thread's signal stack. The thread uses it until the value is dropped. The stack has a guard page below it.
 pub(crate) struct SignalStack {
     mapping: *mut libc::c_void,
     mapped_bytes: usize,
@@ -20,7 +20,7 @@ impl SignalStack {
         let mapped_bytes = guard_bytes + BYTES;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a fresh mapping, whose lowest page becomes the guard. The kernel fills `before`, for which zeros are
+        // SAFETY: this is a fresh mapping, whose lowest page becomes the guard. The kernel fills `before`, for which zeros are
         // a valid value, and uses the rest of the mapping as the thread's signal stack until `drop`.
         unsafe {
             let mapping = libc::mmap(ptr::null_mut(), mapped_bytes, rights, kind, -1, 0);

@@ -42,7 +42,7 @@ impl Text {
     pub(super) fn write(&self) {
         let mut rest = &self.bytes[..self.length];
         while !rest.is_empty() {
-            // SAFETY: the bytes are this value's own.
+            // SAFETY: the bytes belong to this value.
             let written = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
             match usize::try_from(written) {
                 Ok(written @ 1..) => rest = &rest[written.min(rest.len())..],

@@ -1,8 +1,8 @@
 //! Decides how long an idle worker spins before it sleeps.
 //!
-//! A sleep costs the worker a round trip into the kernel, and its waker a system call. If work comes soon, it is cheaper to spin
-//! and check for work; if not, the spinning is wasted. The rule is competitive: a worker spins for no longer than a sleep costs.
-//! A wait therefore costs at most twice as much as if the worker knew in advance when work comes.
+//! A sleep costs the worker a round trip into the kernel, and its waker a system call. If work comes soon, it is cheaper to
+//! spin and check for work; if not, the spinning is wasted. The rule is competitive: a worker spins for no longer than a sleep
+//! costs. A wait therefore costs at most twice as much as if the worker knew in advance when work would come.
 //!
 //! The worker measures the cost of a sleep: it is the length of the shortest recent sleep, since that sleep was ended almost as
 //! soon as it began. The worker spins only while its sleeps are about that short. Each longer sleep halves the time for which it
@@ -15,8 +15,8 @@ use std::cell::Cell;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// The maximum cost of a sleep: a virtual machine takes about 50 µs to wake a halted core. If a sleep lasts longer, the reason is
-/// that no work came.
+/// The maximum cost of a sleep: a virtual machine takes about 50 µs to wake a halted core. A longer sleep means only that no
+/// work came.
 const MAX_COST: Duration = Duration::from_micros(50);
 
 /// The number of pause instructions between two checks.
@@ -74,8 +74,8 @@ impl Alert {
     /// Adjusts the cost and the spinning time after a sleep that lasted `took`.
     pub(super) fn slept(&self, took: Duration) {
         let known = self.cost.get();
-        // If the wake-up comes just before the sleep, the sleep costs next to nothing. One such sleep proves little, so it at
-        // most halves the known cost.
+        // If the wake-up comes just before the sleep, the sleep costs next to nothing. One such sleep proves little, so it
+        // halves the known cost at most.
         let cost = (known + known / GROWS_BY).min(MAX_COST).min(took.max(known / 2));
         self.cost.set(cost);
         self.look.set(if took <= cost * SHORT { cost } else { self.look.get().min(cost) / 2 });

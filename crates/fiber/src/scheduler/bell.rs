@@ -1,10 +1,10 @@
 //! The bell of a worker. A ring ends the worker's sleep, in the poller or on the event count.
 //!
-//! A worker whose fibers wait for descriptors sleeps in its poller; any other worker sleeps on its event count. A ring increments
-//! the count. If the worker sleeps in the poller, or is about to, the ring also sounds an *alarm*: a descriptor that the poller
-//! watches. No ring is lost. Before the worker sleeps in the poller, it sets a flag and then compares the count with its
-//! snapshot. A ring increments the count and then reads the flag. A fence on each side puts these four accesses into one order,
-//! in which at least one side sees the other's write.
+//! A worker whose fibers wait for descriptors sleeps in its poller; any other worker sleeps on its event count. A ring
+//! increments the count. If the worker sleeps in the poller, or is about to, the ring also sounds an *alarm*: a descriptor that
+//! the poller watches. No ring is lost. Before the worker sleeps in the poller, it sets a flag and then compares the count with
+//! its snapshot. A ring increments the count and then reads the flag. A fence on each side orders these four accesses so that
+//! at least one side sees the other's write.
 
 use std::time::Instant;
 

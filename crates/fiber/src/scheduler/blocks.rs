@@ -59,7 +59,7 @@ impl Idle {
     }
 }
 
-/// A runtime's right to its blocks.
+/// A runtime's handle to its blocks.
 pub(crate) struct Pool {
     blocks: NonNull<Blocks>,
 }

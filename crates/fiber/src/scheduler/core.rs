@@ -55,14 +55,14 @@ pub(crate) enum Leave {
     Wait,
 }
 
-/// The coroutine that carries a fiber.
+/// The coroutine that runs a fiber.
 pub(crate) type Carrier = Coroutine<(), Leave, (), Stack>;
 
 /// A fiber.
 ///
 /// The order of the fields minimises the number of cache lines that a turn uses: if there are many fibers, none of the lines is
-/// still in the caches at the fiber's next turn. A yield uses two lines: that of the reference count and the carrier, and that of
-/// the flags.
+/// still in the caches at the fiber's next turn. A yield uses two lines: one with the reference count and the carrier, and one
+/// with the flags.
 #[repr(C)]
 pub(crate) struct Core {
     own: Own,
@@ -96,7 +96,7 @@ pub(crate) struct Own {
     /// The coroutine that runs the fiber: `Some` from the start of the fiber to its end. The worker borrows it mutably while the
     /// fiber runs, so the fiber must not touch it.
     pub(super) carrier: UnsafeCell<Option<Carrier>>,
-    /// The means by which the fiber suspends itself; set when the fiber starts.
+    /// The handle that the fiber uses to suspend itself; set when the fiber starts.
     pub(super) yielder: Cell<*const Yielder<(), Leave>>,
     /// The fiber's stack pointer when the fiber last left its worker.
     pub(super) left_at: Cell<*const u8>,
@@ -209,12 +209,12 @@ impl Core {
 
     /// Requests the fiber's backtrace and wakes the fiber, which then captures it.
     pub(crate) fn ask_for_trace(&self) {
-        // Relaxed: the wake-up publishes the mark to the fiber.
+        // Relaxed: the wake-up publishes the flag to the fiber.
         self.is_asked_for_trace.store(true, Relaxed);
         self.end_wait();
     }
 
-    /// Returns whether a dump requests the fiber's backtrace, and clears the mark. Relaxed, because the backtrace itself is
+    /// Returns whether a dump requests the fiber's backtrace, and clears the request. Relaxed, because the backtrace itself is
     /// passed under a lock.
     pub(crate) fn take_ask_for_trace(&self) -> bool {
         self.is_asked_for_trace.load(Relaxed) && self.is_asked_for_trace.swap(false, Relaxed)

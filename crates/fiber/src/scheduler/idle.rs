@@ -1,4 +1,4 @@
-//! The list of workers that sleep or are about to.
+//! The list of workers that sleep or are about to sleep.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

@@ -1,8 +1,8 @@
 //! The inbox of a worker: fibers that other threads made ready, and the bell that ends the worker's sleep.
 //!
-//! The inbox is a stack. Any thread may push to it; only the worker empties it, all at once, by one exchange. There is thus no
-//! ABA problem, and the worker reverses the stack to get the order of arrival. The links are stored in the fibers: a fiber is in
-//! at most one inbox, because only one of the wake-ups of a wait puts the fiber into an inbox.
+//! The inbox is a stack. Any thread may push to it; only the worker empties it, all at once, by one exchange. This avoids the
+//! ABA problem, and the worker reverses the stack to get the order of arrival. The links are stored in the fibers: a fiber is
+//! in at most one inbox, because only one wake-up per wait puts the fiber into an inbox.
 //!
 //! Source of the idea: R. K. Treiber, "Systems Programming: Coping with Parallelism", 1986.
 
@@ -46,7 +46,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
         Inbox { newest: AtomicPtr::new(ptr::null_mut()), bell: Bell::new(alarm) }
     }
 
-    /// Adds an item, and wakes the receiver if it sleeps. The item must be in no inbox.
+    /// Adds an item, and wakes the receiver if it sleeps. The item must not be in any inbox.
     ///
     /// Only a sender that finds the inbox empty rings the bell. If there is an earlier item that the receiver has not taken yet,
     /// that item's sender rings. Lock-free.
@@ -87,7 +87,7 @@ impl<T: Linked, A: Alarm> Inbox<T, A> {
         let mut item = self.newest.swap(ptr::null_mut(), Acquire);
         let mut oldest: *mut T = ptr::null_mut();
         while !item.is_null() {
-            // SAFETY: since the exchange, the whole chain belongs to the receiver, with a reference to each item.
+            // SAFETY: the exchange gave the receiver the whole chain, including a reference to each item.
             let link = unsafe { (*item).link() };
             let older = link.load(Relaxed);
             link.store(oldest, Relaxed);

@@ -26,7 +26,7 @@ use crate::primitive::{
 use crate::waiter::ThreadWaiter;
 
 const ENDED: usize = 1;
-/// The mark of a joiner that is a thread.
+/// The tag of a joiner that is a thread.
 const THREAD: usize = 2;
 const PINNED: usize = 4;
 const _: () =
@@ -67,8 +67,8 @@ impl Joiner {
 
     fn enter_word(&self, word: usize) -> bool {
         // Release pairs with the acquire in `change`; on failure, acquire pairs with the release in `end`. The exchange is
-        // sequentially consistent because of the search for cycles: the fiber that is the last of a cycle to enter must find the
-        // entries of all others.
+        // sequentially consistent because of the search for cycles: the last fiber of a cycle to enter must find the entries of
+        // all others.
         self.0.compare_exchange(0, word, SeqCst, Acquire).is_ok()
     }
 
@@ -146,7 +146,7 @@ impl Joiner {
     }
 }
 
-/// A lock that is held during a search, because two searches along the same cycle could each wait for a pin of the other.
+/// Held during a search. Without this lock, two searches along the same cycle could each wait for the other to unpin a word.
 #[cfg(not(loom))]
 static SEARCH: Mutex<()> = Mutex::new(());
 #[cfg(loom)]

@@ -26,7 +26,7 @@
 //!   other's change: the worker sees the fiber, or the spawner sees the idle worker.
 //!
 //! A worker whose fibers wait for descriptors sleeps in its [poller](crate::io) instead; the [bell](bell) ends that sleep as
-//! well. A worker that has ready fibers checks its poller now and then.
+//! well. A worker that has ready fibers checks its poller periodically.
 //!
 //! `src/model.rs` explores the inbox and the bell with loom. `model.rs` in this folder explores joins, reused control blocks, the
 //! slot of a sole unstarted fiber, and the [end] of a runtime.

@@ -21,14 +21,15 @@ pub(crate) struct Post {
     pub(crate) index: usize,
     /// Fibers of this worker that other threads made ready.
     pub(super) inbox: Inbox<Core, EventFd>,
-    /// An unstarted fiber that one of this worker's fibers spawned while the worker had no other. It is older than the fibers in
-    /// the queue. Only this worker fills the slot, and any worker may empty it.
+    /// An unstarted fiber that one of this worker's fibers spawned while the worker had no other unstarted fiber. It is older
+    /// than the fibers in the queue. Only this worker fills the slot, and any worker may empty it.
     sole_unstarted: AtomicPtr<Core>,
     /// The other unstarted fibers of this worker; any worker may take them.
     unstarted: Mutex<VecDeque<CoreRef>>,
-    /// The length of `unstarted`, stored under its lock. A worker that switches between started fibers reads this length rather
-    /// than lock the queue: another thread might hold the lock, and waiting for it could take a system call. Relaxed: a worker
-    /// may see a change late, but it locks the queue for its last search before it sleeps, and then sees every earlier change.
+    /// The length of `unstarted`, stored under its lock. A worker that switches between started fibers reads this length
+    /// instead of locking the queue: another thread might hold the lock, and waiting for it could take a system call. Relaxed:
+    /// a worker may see a change late, but it locks the queue for its last search before it sleeps, and then sees every earlier
+    /// change.
     unstarted_count: AtomicUsize,
     /// The number of fibers that have ended here, but that the runtime still counts as live. Only the worker changes it.
     pub(super) ended: AtomicUsize,

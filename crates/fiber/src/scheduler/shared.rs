@@ -137,7 +137,7 @@ impl Shared {
         is_admitted
     }
 
-    /// Puts an unstarted fiber into the queue of the worker whose thread this is.
+    /// Puts an unstarted fiber into the queue of the calling worker.
     fn place_near(&self, local: &Local, fiber: CoreRef) {
         // A sole unstarted fiber starts on this worker as soon as its spawner waits, with warm caches. If the spawner continues
         // to compute instead, the watch soon wakes another worker, which takes the fiber.
@@ -199,9 +199,9 @@ impl Shared {
 
     /// Returns whether the runtime is closing and no fiber is left. By then only fibers can spawn fibers, so none will follow.
     ///
-    /// The worker that counts out the last fiber stores `live` and then reads `end`; `close` stores `end` and then rings the
-    /// bells. In the total order of these accesses, at least one of the two rings the bells after both stores. A worker that has
-    /// missed one of the stores took its snapshot before that ring, so the ring ends its sleep.
+    /// The worker that subtracts the last fiber stores `live` and then reads `end`; `close` stores `end` and then rings the
+    /// bells. In the total order of these accesses, at least one of the two rings the bells after both stores. A worker that
+    /// has missed one of the stores took its snapshot before that ring, so the ring ends its sleep.
     pub(super) fn has_ended(&self) -> bool {
         self.end.has_begun() && self.live.load(SeqCst) == 0
     }

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The reason for which a fiber waits.
+/// The reason why a fiber waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
@@ -26,11 +26,11 @@ pub enum Reason {
     Receive,
     /// A blocking call on another thread.
     Blocking,
-    /// A descriptor that is to become readable.
+    /// A descriptor to become readable.
     Readable,
-    /// A descriptor that is to become writable.
+    /// A descriptor to become writable.
     Writable,
-    /// One of several descriptors.
+    /// One of several descriptors to become ready.
     Poll,
     /// The completion of an operation on a file.
     File,

@@ -1,4 +1,4 @@
-//! Timers: the moments at which a worker must wake its fibers.
+//! Timers: the times at which a worker must wake its fibers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::core_ref::CoreRef;
 
-/// The key of a timer: its moment, and a number that distinguishes timers with the same moment.
+/// The key of a timer: its time, and a number that distinguishes timers with the same time.
 pub(crate) type TimerKey = (Instant, u64);
 
 /// A worker's timers. Setting or clearing one of `n` timers takes O(log n).
@@ -28,7 +28,7 @@ impl Timers {
         self.due.borrow_mut().remove(&key);
     }
 
-    /// Returns the moment of the next timer.
+    /// Returns the time of the next timer.
     pub(super) fn next(&self) -> Option<Instant> {
         self.due.borrow().first_key_value().map(|((at, _), _)| *at)
     }

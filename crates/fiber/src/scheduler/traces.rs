@@ -1,7 +1,7 @@
 //! Backtraces of waiting fibers. Each fiber captures its own.
 //!
-//! The unwinder of a program can only unwind the stack on which it runs, not that of a suspended fiber. A dump therefore marks
-//! the fibers and wakes each of them. A fiber that resumes and finds the mark captures its backtrace. To its caller, this is a
+//! The unwinder of a program can only unwind the stack on which it runs, not that of a suspended fiber. A dump therefore sets a
+//! flag in each fiber and wakes it. A fiber that resumes and finds the flag captures its backtrace. To its caller, this is a
 //! spurious wake-up, so the caller waits again.
 
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::backtrace::Backtrace;
 use crate::park::deadline_after;
 use crate::sync::{Event, Mutex};
 
-/// The backtraces of fibers, by their numbers. Equal ones are shared.
+/// Backtraces, keyed by the numbers of their fibers. Equal backtraces are shared.
 pub(crate) type Found = FxHashMap<u64, Arc<Backtrace>>;
 
-/// The time between two checks whether fibers have ended without an answer.
+/// The time between two checks for fibers that have ended without answering.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Collects the backtraces of fibers.
 #[derive(Default)]
 pub(crate) struct Traces {
-    /// A lock that the fiber or thread that asks holds, so there is one question at a time.
+    /// The requester holds this lock, so there is one request at a time.
     turn: Mutex<()>,
     question: Lock<Option<Question>>,
     is_answered: Event,
 }
 
-/// A request for the backtraces of some fibers, which not all of them have answered yet.
+/// A request for backtraces that some of the fibers have not answered yet.
 #[derive(Default)]
 struct Question {
     awaited: usize,
@@ -40,8 +40,8 @@ struct Question {
 }
 
 impl Traces {
-    /// Asks the fibers for their backtraces, and waits for at most `limit`. The result lacks fibers whose worker does not
-    /// resume them in that time, and fibers whose stack has too little room.
+    /// Asks the fibers for their backtraces, and waits for at most `limit`. The result omits each fiber that its worker does
+    /// not resume in that time, and each fiber whose stack has too little room.
     #[track_caller]
     pub(crate) fn ask(&self, fibers: &[CoreRef], limit: Duration) -> Found {
         if fibers.is_empty() {
@@ -53,7 +53,7 @@ impl Traces {
         let asked = Asked { traces: self, fibers };
         fibers.iter().for_each(|fiber| fiber.ask_for_trace());
         let end = deadline_after(limit);
-        // A fiber that is about to end may miss the mark.
+        // A fiber that is about to end may miss the request.
         let ended = |fiber: &&CoreRef| fiber.joiner.has_ended() && fiber.take_ask_for_trace();
         while !self.is_answered.wait_timeout(LOOK) && end.is_none_or(|end| Instant::now() < end) {
             fibers.iter().filter(ended).for_each(|fiber| self.answer(fiber, None));
@@ -61,7 +61,7 @@ impl Traces {
         asked.end().map(|question| question.found).unwrap_or_default()
     }
 
-    /// Stores the answer of a fiber. Does nothing if the question has ended.
+    /// Stores the answer of a fiber. Does nothing if the request has ended.
     pub(crate) fn answer(&self, fiber: &Core, backtrace: Option<Backtrace>) {
         let mut question = self.question.lock();
         let Some(asked) = &mut *question else { return };
@@ -73,17 +73,17 @@ impl Traces {
             });
             asked.found.insert(fiber.id, shared);
         }
-        // A late answer to an earlier question is counted here as well. This question may then end before its last answer.
+        // A late answer to an earlier request is counted here as well. The current request may then end before its last answer.
         asked.awaited = asked.awaited.saturating_sub(1);
         if asked.awaited == 0 {
-            // The event is set under the lock. The asker takes that lock to end its question, so the event cannot be set during
-            // the next question by mistake.
+            // The event is set under the lock. The requester takes that lock to end its request, so a late answer cannot set
+            // the event during the next request.
             self.is_answered.set();
         }
     }
 }
 
-/// An open question to fibers. It ends when this guard is dropped, even if the asker unwinds.
+/// An open request. It ends when this guard is dropped, even if the requester unwinds.
 struct Asked<'a> {
     traces: &'a Traces,
     fibers: &'a [CoreRef],

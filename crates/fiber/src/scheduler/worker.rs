@@ -19,11 +19,13 @@ use crate::io::Poller;
 use crate::overflow::SignalStack;
 use crate::stack::Stack;
 
-/// Once in this number of turns, an unstarted fiber runs before the ready ones, and timers are compared with the clock.
+/// Each time this number of turns has passed, an unstarted fiber runs before the ready ones, and the worker compares its timers
+/// with the clock.
 const FAIR_TURNS: u32 = 16;
 
-/// Once in this number of turns, the worker polls its descriptors even if it has ready fibers. The number is a multiple of
-/// `FAIR_TURNS`. Each poll is a system call. A worker without ready fibers polls anyway, because it sleeps in the poller.
+/// Each time this number of turns has passed, the worker polls its descriptors even if it has ready fibers. The number is a
+/// multiple of `FAIR_TURNS`. Each poll is a system call. A worker without ready fibers polls anyway, because it sleeps in the
+/// poller.
 const POLLER_TURNS: u32 = 64;
 
 /// With fewer ready fibers than this, each fiber's memory is probably still in the caches, so it is not fetched ahead.

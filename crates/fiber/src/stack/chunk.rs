@@ -32,7 +32,7 @@ impl Chunk {
         let reserved_bytes = stacks.checked_mul(layout.stride()).ok_or(io::ErrorKind::OutOfMemory)?;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-        // SAFETY: a fresh mapping at an address of the kernel's choice replaces none.
+        // SAFETY: the kernel chooses the address of the new mapping, so it does not replace another mapping.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), reserved_bytes, rights, kind, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -43,7 +43,7 @@ impl Chunk {
         // kernel without huge pages returns an error, which does no harm.
         unsafe { libc::madvise(base.as_ptr().cast(), reserved_bytes, libc::MADV_NOHUGEPAGE) };
         let row = Row { first: base.as_ptr(), stride: layout.stride(), bytes: layout.guard_bytes };
-        // SAFETY: the guards lie in the fresh mapping, which nothing uses yet.
+        // SAFETY: the guards are in the fresh mapping, which nothing uses yet.
         if let Err((guarded, error)) = unsafe { row.install(guards, stacks) } {
             chunk.stacks = guarded;
             if guarded == 0 {
@@ -70,7 +70,7 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this chunk's own, and the pool is dropped only when no stack is in use.
+        // SAFETY: this chunk owns the mapping, and the pool is dropped only when no stack is in use.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.reserved_bytes) };
     }
 }
@@ -78,7 +78,7 @@ impl Drop for Chunk {
 /// Returns an error if the kernel cannot map `bytes` more bytes for this process.
 pub(super) fn probe(bytes: usize) -> io::Result<()> {
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a fresh mapping at an address of the kernel's choice replaces none, and nothing uses it.
+    // SAFETY: the kernel chooses the address of the new mapping, so it does not replace another mapping, and nothing uses it.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, kind, -1, 0) };
     if base == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -99,8 +99,8 @@ pub(super) fn used_bytes((limit, top): (usize, usize), layout: Layout) -> usize 
     let mut present = [0u8; 256];
     while floor < top {
         let pages = present.len().min((top - floor) / page);
-        // SAFETY: the span lies in the chunk's mapping, and `present` has a byte for each of its pages. The call reads
-        // only the page table, not the memory.
+        // SAFETY: the span is in the chunk's mapping, and `present` has a byte for each of its pages. The call reads only the
+        // page table, not the memory.
         let result = unsafe { libc::mincore(floor as *mut c_void, pages * page, present.as_mut_ptr()) };
         if result != 0 {
             return 0;
@@ -117,6 +117,6 @@ pub(super) fn used_bytes((limit, top): (usize, usize), layout: Layout) -> usize 
 pub(super) fn trim(stack: &Stack, layout: Layout) {
     let (limit, top) = stack.span();
     let floor = limit + layout.guard_bytes;
-    // SAFETY: the stack is idle, so no live object lies in its pages; they read as zeros afterwards.
+    // SAFETY: the stack is idle, so its pages contain no live object; they read as zeros afterwards.
     unsafe { libc::madvise(floor as *mut c_void, top - floor, libc::MADV_DONTNEED) };
 }

@@ -48,7 +48,7 @@ fn can_mark() -> bool {
     let bytes = page_bytes();
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: maps a fresh page at an address of the kernel's choice, marks it and unmaps it; nothing else uses it.
+    // SAFETY: maps a fresh page at an address that the kernel chooses, marks it and unmaps it; nothing else uses it.
     unsafe {
         let page = libc::mmap(std::ptr::null_mut(), bytes, rights, kind, -1, 0);
         if page == libc::MAP_FAILED {
@@ -60,8 +60,8 @@ fn can_mark() -> bool {
     }
 }
 
-/// A row of guards of `bytes` bytes each. The first is at `first`, and each further one is `stride` above the one
-/// before.
+/// A row of guards of `bytes` bytes each. The first is at `first`, and each further guard is `stride` bytes above the previous
+/// one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) first: *mut u8,
@@ -77,15 +77,15 @@ impl Row {
     /// Installs `count` guards. If the kernel refuses, returns the number of guards in place and the kernel's error.
     ///
     /// # Safety
-    /// The guards lie in a private anonymous mapping that the caller owns, and nothing uses their pages.
+    /// The guards are in a private anonymous mapping that the caller owns, and nothing uses their pages.
     pub(super) unsafe fn install(&self, kind: Guards, count: usize) -> Result<(), (usize, io::Error)> {
         let mut installed = 0;
         if kind == Guards::Marks {
-            // SAFETY: the caller promises that the pages are its own and unused.
+            // SAFETY: the caller promises that it owns the pages and that they are unused.
             installed = unsafe { self.mark_in_batches(count) };
         }
         for index in installed..count {
-            // SAFETY: the caller promises that the pages are its own and unused.
+            // SAFETY: the caller promises that it owns the pages and that they are unused.
             let result = unsafe {
                 match kind {
                     Guards::Marks => libc::madvise(self.at(index), self.bytes, MADV_GUARD_INSTALL),
@@ -127,7 +127,7 @@ impl Row {
                 break;
             }
         }
-        // SAFETY: the descriptor was opened above and is used no more.
+        // SAFETY: the descriptor was opened above and is not used again.
         unsafe { libc::close(own as libc::c_int) };
         marked
     }

@@ -32,7 +32,7 @@ pub(crate) use layout::{Layout, page_bytes};
 pub(crate) use pool::StackPool;
 pub use pool::StackReport;
 
-/// The right to run on one stack. The stack's pool must outlive its use.
+/// A stack that its owner may run code on. The stack's pool must outlive this use.
 #[derive(Debug)]
 pub(crate) struct Stack {
     top: StackPointer,

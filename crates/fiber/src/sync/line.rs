@@ -1,8 +1,8 @@
-//! A line of waiters.
+//! A *line*: a wait queue in the order of tickets.
 
 use std::collections::VecDeque;
 
-/// The entries of waiters in the order of their tickets, the longest waiter first.
+/// The entries of waiters in the order of their tickets. The entry of the longest waiter is first.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone, PartialEq, Eq, Hash))]
 pub(super) struct Line<E> {

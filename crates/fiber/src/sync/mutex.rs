@@ -16,15 +16,15 @@ use crate::waiter::Waiter;
 const FREE: u32 = 0;
 /// The mutex is held, and no waiter has tried to lock it since it was locked.
 const HELD: u32 = 1;
-/// The mutex is held, and there may be waiters in line.
+/// The mutex is held, and there may be waiters in the queue.
 const CONTENDED: u32 = 2;
 
 /// A mutex. Waiting for its lock suspends a fiber and blocks a thread.
 ///
 /// The holder may wait for anything while it holds the mutex. Locking a free mutex takes one atomic exchange. A woken waiter
-/// competes with newcomers. If a newcomer locks the mutex first, the waiter returns to the front of the line. There is no
-/// poisoning: if a holder panics, the mutex is unlocked, and the value stays as it is. A fiber that locks the mutex a second time
-/// waits until it is cancelled.
+/// competes with newcomers. If a newcomer locks the mutex first, the waiter returns to the front of the queue. There is no
+/// poisoning: if a holder panics, the mutex is unlocked, and the value stays as it is. A fiber that locks the mutex a second
+/// time waits until it is cancelled.
 ///
 /// ```
 /// use millstream_fiber::{Options, Runtime, Threads, yield_now};
@@ -57,7 +57,7 @@ unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 // SAFETY: as for `Send`; threads that share the mutex get a `&mut` to the value one after the other.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
-/// The right to a mutex's value. A guard stays in its fiber or on its thread.
+/// Exclusive access to a mutex's value. A guard stays in its fiber or on its thread.
 #[must_use = "dropping the guard unlocks the mutex"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,

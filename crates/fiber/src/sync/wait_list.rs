@@ -1,4 +1,4 @@
-//! The line of waiters in front of a mutex or an event.
+//! The wait queue of a mutex or an event.
 
 use parking_lot::Mutex;
 

@@ -128,8 +128,8 @@ impl<T> Core<T> {
     }
 }
 
-/// A sender that waits in line. Dropping this, as an unwinding fiber does, removes the sender from the line and drops its value,
-/// unless the value has been sent.
+/// A sender in the line of waiting senders. Dropping this, as an unwinding fiber does, removes the sender from the line and
+/// drops its value, unless the value has been sent.
 struct Sending<'a, T> {
     core: &'a Core<T>,
     ticket: u64,
@@ -152,8 +152,8 @@ impl<T> Drop for Sending<'_, T> {
     }
 }
 
-/// A receiver that waits in line. Dropping this, by unwinding or after a timeout, removes the receiver from the line; a value
-/// promised to it is promised to the next receiver.
+/// A receiver in the line of waiting receivers. Dropping this, by unwinding or after a timeout, removes the receiver from the
+/// line; a value promised to it is then promised to the next receiver.
 struct Receiving<'a, T> {
     core: &'a Core<T>,
     ticket: u64,

@@ -20,14 +20,14 @@ pub use sender::Sender;
 /// woken for a value, that value is reserved for it, and a newcomer finds the channel empty. If a waiter is cancelled or its
 /// timeout passes, the room or the value that it was given goes to the next waiter.
 ///
-/// **The end.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
+/// **Disconnection.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
 /// receivers are gone, senders get their values back, and the last receiver drops the values in the channel. The destructors of
 /// these values may use the channel, because they run outside the channel's lock. If one panics, the others still run, and the
 /// panic then resumes in the drop of the last receiver.
 ///
-/// **Cost.** Each call locks a mutex briefly, and once more after a wait. A wait allocates only when a line of waiters grows.
-/// Waking a fiber of the same worker makes no system call. Waking a fiber of another worker makes a system call only if that
-/// worker sleeps, and waking a thread only if that thread sleeps. For many values between threads that are not fibers,
+/// **Cost.** Each call locks a mutex briefly, and once more after a wait. A wait allocates only when a wait queue grows. Waking
+/// a fiber of the same worker makes no system call. Waking a fiber of another worker makes a system call only if that worker
+/// sleeps, and waking a thread only if that thread sleeps. For many values between threads that are not fibers,
 /// [`millstream_ring::channel`] is faster.
 ///
 /// # Panics

@@ -1,13 +1,13 @@
 //! The values and the waiters of a channel: the state that its lock protects.
 //!
-//! **Senders.** A sender that finds the channel full enters a line together with its value. A receiver that takes a value out of
-//! the channel also moves the first value of the line into the channel, which completes that send. No newcomer can use the room
-//! in between.
+//! **Senders.** A sender that finds the channel full joins the line of waiting senders, together with its value. A receiver
+//! that takes a value out of the channel also moves the first value of the line into the channel, which completes that send. No
+//! newcomer can use the room in between.
 //!
-//! **Receivers.** A receiver that finds no value enters a line. The next value is *promised* to the first receiver of
-//! the line, which leaves the line and is woken. A promise reserves a value, but no particular one: the receiver will take the
-//! oldest value at that time, so the values keep their order. Newcomers may take only values that are not reserved. If the
-//! receiver gives up instead, its promise passes to the next receiver in line.
+//! **Receivers.** A receiver that finds no value joins the line of waiting receivers. The next value is *promised* to the first
+//! receiver of the line, which leaves the line and is woken. A promise does not reserve a particular value: when the receiver
+//! runs, it takes the oldest value, so the values keep their order. Newcomers may take only values that are not reserved. If
+//! the receiver gives up instead, its promise passes to the next receiver in line.
 //!
 //! Each waiter has a ticket. As long as the ticket is in the line, the waiter must wait.
 //!
@@ -94,8 +94,8 @@ impl<T, W: Clone> Queue<T, W> {
         self.sending.enter((waiter, value))
     }
 
-    /// Returns what happened to a value in line: it was sent, or it is returned because all receivers are gone. `None` means that
-    /// it still waits. After any other result, the ticket is no longer valid.
+    /// Returns what happened to a waiting sender's value: it was sent, or it is returned because all receivers are gone. `None`
+    /// means that it still waits. After any other result, the ticket is no longer valid.
     pub(super) fn sent(&mut self, ticket: u64) -> Option<Result<(), SendError<T>>> {
         if self.receivers > 0 && self.sending.contains(ticket) {
             return None;
@@ -103,7 +103,8 @@ impl<T, W: Clone> Queue<T, W> {
         Some(self.sending.remove(ticket).map_or(Ok(()), |(_, value)| Err(SendError(value))))
     }
 
-    /// Removes a sender that gives up from the line. Returns its value and its waiter, or `None` if the value has been sent.
+    /// Removes from the line a sender that stops waiting. Returns its value and its waiter, or `None` if the value has been
+    /// sent.
     pub(super) fn leave_sending(&mut self, ticket: u64) -> Option<(W, T)> {
         self.sending.remove(ticket)
     }
@@ -138,8 +139,8 @@ impl<T, W: Clone> Queue<T, W> {
         Some(Err(Disconnected))
     }
 
-    /// Removes a receiver that gives up from the line. If a value was promised to it already, the promise passes to the next
-    /// receiver in line, which is returned and must be woken. If the line is empty, the promise is withdrawn.
+    /// Removes from the line a receiver that stops waiting. If a value was promised to it already, the promise passes to the
+    /// next receiver in line, which is returned and must be woken. If the line is empty, the promise is withdrawn.
     pub(super) fn leave_receiving(&mut self, ticket: u64) -> Option<W> {
         if self.receiving.remove(ticket).is_some() {
             return None;

@@ -21,7 +21,7 @@ struct End {
     is_woken: bool,
 }
 
-/// The state of the exploration: a channel, its ends, and what has become of the values. The values of a sender are consecutive
+/// The state of the exploration: a channel, its ends, and the fate of each value. The values of a sender are consecutive
 /// numbers.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct World {
@@ -37,9 +37,9 @@ struct World {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The end continues: it makes its next call.
+    /// The sender or receiver makes its next call.
     GoOn,
-    /// The end is cancelled or runs out of time, and leaves the channel.
+    /// The sender or receiver is cancelled or times out, and leaves the channel.
     GiveUp,
 }
 
