@@ -27,7 +27,7 @@ type Job = Box<dyn FnOnce() + Send>;
 ///
 /// Use it for calls that block the thread: files, name resolution, locks of other libraries, long computations. The call may
 /// borrow from the fiber's stack. A call that has begun cannot be interrupted: if the fiber is cancelled, it waits for the call
-/// to end, and unwinds at its next wait. If the call has not begun, the cancelled fiber withdraws it and unwinds at once.
+/// to end, and unwinds at its next wait. If the call has not begun, the cancelled fiber withdraws it and unwinds immediately.
 ///
 /// Costs two thread switches, about 10 µs. At most [`max_blocking_threads`](crate::Options::max_blocking_threads) calls run at
 /// a time; further calls are queued.

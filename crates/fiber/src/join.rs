@@ -53,13 +53,13 @@ impl<T> JoinHandle<T> {
         unsafe { self.outcome.as_ref().take() }
     }
 
-    /// Returns whether the fiber has ended, so that [`join`](Self::join) returns at once. Wait-free.
+    /// Returns whether the fiber has ended, so that [`join`](Self::join) returns immediately. Wait-free.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.core().joiner.has_ended()
     }
 
-    /// Cancels the fiber and returns at once. See [the crate's docs](crate#cancellation).
+    /// Cancels the fiber and returns immediately. See [the crate's docs](crate#cancellation).
     pub fn cancel(&self) {
         self.core().cancel();
     }

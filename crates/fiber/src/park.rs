@@ -17,7 +17,7 @@ pub fn yield_now() {
     }
 }
 
-/// Waits for an [`unpark`](crate::Fiber::unpark). Returns at once if there has been one since the last `park`.
+/// Waits for an [`unpark`](crate::Fiber::unpark). Returns immediately if there has been one since the last `park`.
 ///
 /// Acquire: everything written before the `unpark` is visible afterwards. There are no spurious returns.
 ///
@@ -55,7 +55,7 @@ fn park_until(deadline: Option<Instant>) -> bool {
     }
 }
 
-/// Waits for at least `duration`. An `unpark` during the sleep does not end it, but makes the next [`park`] return at once.
+/// Waits for at least `duration`. An `unpark` during the sleep does not end it, but makes the next [`park`] return immediately.
 ///
 /// A worker with other fibers to run checks its timers after every 16 turns of its fibers. While a fiber of the worker waits
 /// for a descriptor, timers are late by up to a millisecond more.

@@ -89,12 +89,12 @@ impl Runtime {
         self.shared.wait_until_empty();
     }
 
-    /// Cancels all fibers that exist now, as [`JoinHandle::cancel`] does, and returns at once.
+    /// Cancels all fibers that exist now, as [`JoinHandle::cancel`] does, and returns immediately.
     pub fn cancel(&self) {
         self.shared.cancel_all();
     }
 
-    /// Cancels all fibers and returns at once. The threads end after the last fiber. They never end if a fiber runs forever
+    /// Cancels all fibers and returns immediately. The threads end after the last fiber. They never end if a fiber runs forever
     /// without a wait.
     pub fn abandon(mut self) {
         self.shared.close();

@@ -147,7 +147,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.inner.is_finished()
     }
 
-    /// Cancels the fiber and returns at once. See [the crate's docs](crate#cancellation).
+    /// Cancels the fiber and returns immediately. See [the crate's docs](crate#cancellation).
     pub fn cancel(&self) {
         self.inner.cancel();
     }

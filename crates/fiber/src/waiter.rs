@@ -1,7 +1,7 @@
 //! Waits. All code that suspends a fiber, or blocks a thread outside fibers, goes through this module.
 //!
 //! Code that waits registers a [`Waiter`] with the side that will wake it, checks its condition, and calls
-//! [`block`](Waiter::block). A wake-up before the call ends the wait at once. Wake-ups may be spurious, so callers loop.
+//! [`block`](Waiter::block). A wake-up before the call ends the wait immediately. Wake-ups may be spurious, so callers loop.
 
 use std::marker::PhantomData;
 use std::panic::{Location, resume_unwind};

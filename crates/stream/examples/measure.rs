@@ -127,7 +127,7 @@ fn sum(window: &[u64]) -> u64 {
     window.iter().fold(0, |sum, n| sum.wrapping_add(*n))
 }
 
-/// Sums windows of three values. Each window begins two values after the one before.
+/// Sums windows of three values. Each window begins two values after the previous one.
 fn ours(values: u64) -> u64 {
     total(odd(values).array_windows::<3, 2>().map(|window| sum(window)))
 }

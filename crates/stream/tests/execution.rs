@@ -19,7 +19,7 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller fulfils the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -494,7 +494,7 @@ fn a_run_meets_more_states_and_decisions_than_it_keeps() {
         .collect();
     assert_eq!(all.run().unwrap().values().collect::<Result<Vec<_>, _>>().unwrap(), expected);
 
-    // After every four values, the buffer contains three values more.
+    // After every four values, the buffer contains three more values.
     let x = Program::new().iter("x", 0..20_000_u64).share();
     let pairs = x.filter(|n| n % 4 == 0).zip(&x.buffer(100_000));
     let pairs: Vec<_> = pairs.run().unwrap().values().map(Result::unwrap).collect();

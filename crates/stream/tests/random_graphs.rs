@@ -34,8 +34,8 @@ struct Tally {
     too_many: u64,
 }
 
-/// For each queue, returns the least capacity with which no order of firing stops while all other queues have ample room: more
-/// than in any capacities with a smaller sum. Returns `None` if there are too many states.
+/// For each queue, returns the least capacity with which no order of firing stops while all other queues have ample room. Room
+/// is ample if it exceeds any capacity in an assignment with a smaller sum. Returns `None` if there are too many states.
 fn least(simulator: &Simulator<'_>, bounds: &HashMap<Queue, u64>) -> Option<HashMap<Queue, u64>> {
     let more = bounds.values().map(|bound| bound - 1).sum::<u64>().max(4);
     let mut least = bounds.clone();

@@ -30,8 +30,8 @@
 //!
 //! # The read that would find nothing
 //! A TCP stream is empty after a read that returned less than its buffer. If the worker has not polled since then, the event of
-//! the next bytes is still to come, as in the section above. The next read can therefore wait at once, without the call that
-//! would block. Two conditions must be met:
+//! the next bytes is still to come, as in the section above. The next read can therefore wait immediately, without the call
+//! that would block. Two conditions must be met:
 //!
 //! First, the event that ended the wait before the short read reported bytes and nothing else. If it also reported the end of the
 //! stream, an error or urgent data, these are not reported again, and the fiber would wait although its next read would return

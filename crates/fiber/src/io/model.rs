@@ -18,7 +18,7 @@ pub enum IoModel {
     /// idle. This model is for measuring the cost of polling, and for waits that are shorter than a sleep of the worker.
     NonBlocking,
     /// Each worker asks the kernel which descriptors are ready (epoll), and sleeps in that call. Files always count as ready
-    /// but may block: reads of cached data return at once, and other calls are [blocking](crate::blocking()).
+    /// but may block: reads of cached data return immediately, and other calls are [blocking](crate::blocking()).
     #[default]
     Readiness,
     /// The kernel performs operations and reports when they are complete (io_uring). The operations are reads and writes of

@@ -292,8 +292,8 @@ impl Poller {
         Ok(())
     }
 
-    /// Enters again after a spurious wake-up, with the same registration. A new registration would at once report a direction
-    /// that is ready but not of interest, and wake the fiber again.
+    /// Enters again after a spurious wake-up, with the same registration. A new registration would immediately report a
+    /// direction that is ready but not of interest, and wake the fiber again.
     pub(super) fn enter_again(&mut self, fd: BorrowedFd<'_>, fiber: &CoreRef) -> io::Result<()> {
         match self.waiters.get_mut(&fd.as_raw_fd()) {
             Some(waiters) => {

@@ -21,7 +21,7 @@ use crate::scheduler::local::Local;
 use crate::scheduler::state::Reason;
 use crate::waiter::{Mask, Waiter, may_unwind, yield_fiber};
 
-/// The number of entries in the submission queue. A full queue is submitted at once.
+/// The number of entries in the submission queue. A full queue is submitted immediately.
 const ENTRIES: u32 = 256;
 
 /// The user data of the completion that a cancellation itself produces.

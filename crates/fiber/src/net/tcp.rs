@@ -84,7 +84,7 @@ impl TcpStream {
         self.source.operate(Interest::Read, |inner| inner.peek(buf))
     }
 
-    /// Sets whether small writes are sent at once, instead of being gathered (Nagle's algorithm).
+    /// Sets whether small writes are sent immediately, instead of being coalesced (Nagle's algorithm).
     ///
     /// # Errors
     /// Returns the kernel's error.
@@ -92,7 +92,7 @@ impl TcpStream {
         self.source.inner().set_nodelay(nodelay)
     }
 
-    /// Returns whether small writes are sent at once.
+    /// Returns whether small writes are sent immediately.
     ///
     /// # Errors
     /// Returns the kernel's error.

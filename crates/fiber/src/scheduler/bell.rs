@@ -35,7 +35,7 @@ impl<A: Alarm> Bell<A> {
         Bell { rings: EventCount::new(), in_poller: AtomicBool::new(false), alarm }
     }
 
-    /// Ends the worker's sleep. If the worker is awake and has taken its snapshot already, its next sleep ends at once.
+    /// Ends the worker's sleep. If the worker is awake and has taken its snapshot already, its next sleep ends immediately.
     pub(crate) fn ring(&self) {
         self.rings.increment();
         // Pairs with the fence in `sleep_in_poller`.

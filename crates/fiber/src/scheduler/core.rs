@@ -49,7 +49,7 @@ pub(crate) trait Work: Send {
 
 /// The reason why a fiber leaves its worker.
 pub(crate) enum Leave {
-    /// The fiber lets others run, and is ready at once.
+    /// The fiber lets others run, and is ready immediately.
     Yield,
     /// The fiber waits until it is woken.
     Wait,
@@ -177,7 +177,7 @@ impl Core {
         self.sole.as_ref()
     }
 
-    /// Wakes the fiber. If it is awake, ends its next wait at once.
+    /// Wakes the fiber. If it is awake, makes its next wait end immediately.
     #[inline]
     pub(crate) fn end_wait(&self) {
         if !self.wait.wake() {

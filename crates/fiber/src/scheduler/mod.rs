@@ -20,7 +20,7 @@
 //! No wake-up is lost:
 //!
 //! - A ready fiber is pushed to the inbox before the bell rings. If the worker missed the fiber, the worker's snapshot is older
-//!   than the ring, and its sleep ends at once.
+//!   than the ring, and its sleep ends immediately.
 //! - An unstarted fiber is added to a queue under the queue's mutex, and the idle list is read afterwards. The worker
 //!   enters the list first and checks the queue under the mutex afterwards. Whichever locks the mutex second sees the
 //!   other's change: the worker sees the fiber, or the spawner sees the idle worker.

@@ -3,7 +3,7 @@
 //! | value | meaning |
 //! | --- | --- |
 //! | `AWAKE` | The fiber runs or is in a queue. |
-//! | `WOKEN` | A wake-up came while the fiber was awake; its next wait returns at once. |
+//! | `WOKEN` | A wake-up came while the fiber was awake; its next wait returns immediately. |
 //! | `ASLEEP` | The fiber waits, or is about to leave its worker in order to wait. |
 //!
 //! Of the threads that wake a sleeping fiber, exactly one finds `ASLEEP`, and that thread puts the fiber into a queue. This may

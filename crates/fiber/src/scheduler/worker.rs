@@ -38,7 +38,7 @@ const STACK_LINES: usize = 4;
 const LINE_BYTES: usize = 64;
 
 /// The number of ended fibers at which a worker subtracts them from the runtime's number of live fibers. A worker that is about
-/// to sleep subtracts them at once.
+/// to sleep subtracts them immediately.
 const MAX_ENDED: usize = 64;
 
 /// Runs fibers until the runtime ends, or a single fiber if `is_sole`.

@@ -12,7 +12,7 @@ use crate::park::deadline_after;
 use crate::scheduler::state::Reason;
 use crate::waiter::Waiter;
 
-/// A flag that fibers and threads can wait for. As long as the flag is set, waits return at once.
+/// A flag that fibers and threads can wait for. As long as the flag is set, waits return immediately.
 ///
 /// ```
 /// use std::sync::Arc;

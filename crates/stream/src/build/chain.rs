@@ -178,7 +178,7 @@ impl<C: Fused> Chain<C> {
         self.windows(n, n)
     }
 
-    /// Groups the values into windows of `n`. Each window begins `step` values after the one before.
+    /// Groups the values into windows of `n`. Each window begins `step` values after the previous one.
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
@@ -186,9 +186,9 @@ impl<C: Fused> Chain<C> {
         self.gathered(n, step, size_of::<Vec<C::Value>>(), Windows::new(n, step))
     }
 
-    /// Groups the values into windows of `N`, as arrays. Each window begins `STEP` values after the one before. A small
-    /// window costs a few instructions for each value. A large one is slow, because each value shifts the `N - 1` values
-    /// before it; use [`windows`](Self::windows) instead.
+    /// Groups the values into windows of `N`, as arrays. Each window begins `STEP` values after the previous one. A small
+    /// window costs a few instructions for each value. A large one is slow, because each value shifts the `N - 1` values before
+    /// it; use [`windows`](Self::windows) instead.
     ///
     /// ```
     /// use millstream_stream::Program;

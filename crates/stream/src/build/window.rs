@@ -20,7 +20,7 @@ impl<T: Clone + 'static> Stream<T> {
         self.windows(n, n)
     }
 
-    /// Groups the values into windows of `n`. Each window begins `step` values after the one before.
+    /// Groups the values into windows of `n`. Each window begins `step` values after the previous one.
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.
@@ -37,8 +37,8 @@ impl<T: Clone + 'static> Stream<T> {
         })
     }
 
-    /// Computes a value from each window of `n` values. `fold` overwrites its last result. Each window begins `step` values after
-    /// the one before.
+    /// Computes a value from each window of `n` values. `fold` overwrites its last result. Each window begins `step` values
+    /// after the previous one.
     ///
     /// # Panics
     /// Panics if `n` or `step` is 0, or `n` is more than 2^24.

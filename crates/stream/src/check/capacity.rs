@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::net::{EdgeId, Stuck, Tokens, View};
 
-/// The maximum number of firings from the start of a block to the end of its first period. The check follows no more.
+/// The maximum number of firings from the start of a block to the end of its first period. The check does not follow further
+/// firings.
 pub const MAX_FIRINGS: u64 = 1 << 20;
 
 /// The search for the smallest sum of a block's capacities ends after this number of firings, over all of its runs.
@@ -121,7 +122,7 @@ impl Block {
     }
 
     /// Returns the least capacity of an edge with which the block runs forever, while the other edges have `caps`. The capacity
-    /// lies between `low` and `high`; with `high` the block must run forever.
+    /// is between `low` and `high`; with `high` the block must run forever.
     fn least(&self, edge: EdgeId, mut low: u64, mut high: u64, caps: &mut [u64]) -> Result<u64, NoCapacity> {
         high = high.max(low);
         while low < high {

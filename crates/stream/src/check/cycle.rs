@@ -26,7 +26,8 @@ impl Cycle {
     pub(super) fn of(net: &Net, diagram: &Diagram, walk: &[(usize, bool)]) -> Self {
         let steps: Vec<Step> =
             walk.iter().filter_map(|(line, forward)| Some((diagram.lines[*line].edge?, *forward))).collect();
-        // If a path may fall silent, the message is clearest with the fork directly above the place where it does.
+        // If a path may stay without values, the message is clearest with the fork directly above the place where the values
+        // stop.
         let above = (0..steps.len()).filter(|at| may_be_silent(net, &steps, *at)).map(|at| fork_above(net, &steps, at));
         let mut rooted = above.map(|fork| Self::rooted(net, &steps, fork));
         if let Some(cycle) = rooted.find(|cycle| cycle.silent(net).is_some()) {

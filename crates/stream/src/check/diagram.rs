@@ -1,8 +1,8 @@
 //! The net as an undirected diagram, and its blocks.
 //!
-//! A *point* has a clock of its own: it is an actor, a data decision in a tree, or the end of a reduce. A *line* connects two
-//! points: it is an edge of the net, or a link from a clock to a data decision that lets only some of the clock's values pass. A
-//! reduce has two points without a line between them, because its input and its output have no common clock.
+//! A *point* has its own clock: it is an actor, a data decision in a tree, or the end of a reduce. A *line* connects two
+//! points: it is an edge of the net, or a link from a clock to a data decision that lets only some of the clock's values pass.
+//! A reduce has two points without a line between them, because its input and its output have no common clock.
 //!
 //! A *block* is a maximal set of lines in which any two lines lie on a common cycle. A line on no cycle is a block of its own.
 

@@ -2,10 +2,10 @@
 //!
 //! # The net
 //!
-//! A graph becomes a net of *actors* with queues between them. Sources, zips, merges, repeats, prefixes, reduces and
-//! sinks are actors. All other operators produce at most one value for each value they take, and produce it at once. They need no
-//! queue, and belong to the *tree* of the actor whose values they process. A queue, or *edge*, leads from an actor down a path of
-//! its tree to an input of another actor.
+//! A graph becomes a net of *actors* with queues between them. Sources, zips, merges, repeats, prefixes, reduces and sinks are
+//! actors. All other operators produce at most one value for each value they take, and produce it immediately. They need no
+//! queue, and belong to the *tree* of the actor whose values they process. A queue, or *edge*, leads from an actor down a path
+//! of its tree to an input of another actor.
 //!
 //! When an actor *fires*, it takes at most one value from each input and produces at most one value. This value enters every
 //! queue whose path lets it pass. A firing is one step: it is possible when the inputs have the values that it takes and these
@@ -34,10 +34,10 @@
 //! The search for them uses the fact that a deadlock is a cycle of waits, which recurs as long as none of its full edges gets
 //! more room. It begins with the least capacities, enlarges one full edge of the deadlock at a time, and always continues from
 //! the smallest sum. In the worst case this takes exponential time, since the problem is NP-complete (Murthy, 1996). After 2^18
-//! firings, the search is given up for this block. Its bounds are then minimal in a weaker sense: no single bound can be reduced
-//! while the others stay.
+//! firings, the checker gives up the search for this block. Its bounds are then minimal in a weaker sense: no single bound can
+//! be reduced while the others stay.
 //!
-//! In all cases, some queue state of a run reaches each bound, since otherwise a smaller bound would be enough.
+//! In all cases, each queue reaches its bound at some point of a run, since otherwise a smaller bound would be enough.
 //!
 //! # Blocks
 //!
@@ -64,13 +64,13 @@
 //! # Rates and capacities
 //!
 //! In a block without data decisions, all clocks are ultimately periodic. Each edge relates the rates of its ends. If the
-//! relations around a cycle contradict each other, one path gets further and further ahead of the other and outgrows every
-//! buffer. The block is refused, and the refusal describes that cycle. If the relations agree, the check runs the block on demand
-//! with unlimited queues. The rates bound the number of firings of each actor from above and below, so the queues hold a bounded
+//! relations around a cycle contradict each other, one path gets ever further ahead of the other and outgrows every buffer. The
+//! block is refused, and the refusal describes that cycle. If the relations agree, the check runs the block on demand with
+//! unlimited queues. The rates bound the number of firings of each actor from above and below, so the queues hold a bounded
 //! number of values, and the state of the run recurs. The greatest lengths of the queues until then are capacities that are
-//! enough. Smaller capacities are tried in further runs, each until the state recurs or no actor can fire. With periodic clocks,
-//! every graph that has bounds is accepted if its period has at most [`MAX_FIRINGS`] firings; a longer period is a separate
-//! error.
+//! enough. Smaller capacities are tried in further runs, each until the state recurs or no actor can fire. With periodic
+//! clocks, every graph that has bounds is accepted if its period has at most [`MAX_FIRINGS`] firings; a longer period is a
+//! separate error.
 //!
 //! # Buffers and spills
 //!

@@ -35,7 +35,7 @@ pub struct Bound {
     pub rate: Option<Rate>,
     /// The maximum number of values in the queue.
     pub values: u64,
-    /// The size of those values in bytes, without memory that they own elsewhere.
+    /// The size of those values in bytes, excluding memory that they own elsewhere.
     pub bytes: u64,
     /// The kind of the bound.
     pub guarantee: Guarantee,
@@ -59,7 +59,7 @@ impl Proof {
         &self.edges
     }
 
-    /// Returns the size of all queues in bytes, without memory that values own elsewhere.
+    /// Returns the size of all queues in bytes, excluding memory that values own elsewhere.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.edges.iter().fold(0, |sum, bound| sum.saturating_add(bound.bytes))

@@ -45,7 +45,7 @@ pub enum Way {
     Reread,
     /// A queue that grows on disk.
     Spill,
-    /// An `align`: where the slower path has no value, a mark takes its place.
+    /// An `align`: where the slower path has no value, a marker takes its place.
     Align,
     /// A `hold`: the last value of the slower path is repeated for each value of the faster path.
     Hold,

@@ -9,7 +9,7 @@ pub const MAX_WORD: usize = 4096;
 
 /// Selects which of the values that reach an operator leave it.
 ///
-/// A pass needs no room of its own, because each value passes at once or never.
+/// A pass needs no room for values, because each value passes immediately or never.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pass {
     /// The values numbered `first`, `first + step`, `first + 2 step`, …, counted from 0; `step` is at least 1.
@@ -146,7 +146,7 @@ impl fmt::Display for Pass {
         };
         match self {
             Self::Every { first, step } => {
-                // If the first value lies within the first cycle, the word needs no prefix: the cycle is rotated, as in `(01)`
+                // If the first value is within the first cycle, the word needs no prefix: the cycle is rotated, as in `(01)`
                 // for `0(10)`.
                 let (lead, turn) = if first < step { (0, *first) } else { (*first, 0) };
                 zeros(f, lead)?;

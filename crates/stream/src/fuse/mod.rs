@@ -23,7 +23,7 @@ pub(crate) use self::window::{ArrayWindows, Windows};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Stop {
-    /// The sink has got the value that it needs.
+    /// The sink has received the value that it needs.
     Value,
     /// The limit of steps is reached, or the caller has to subtract the steps of windows. The loop can be continued.
     Pause,

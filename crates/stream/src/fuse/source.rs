@@ -27,7 +27,7 @@ where
     // This function is inlined, because the loop's state stays in registers only if the whole loop is one function.
     #[inline(always)]
     fn push(&mut self, steps: &mut u64, mut sink: impl FnMut(&I::Item) -> ControlFlow<Stop>) -> Stop {
-        // This copy is a local variable, so it stays in a register, whatever the sink does.
+        // This copy is a local variable, so it stays in a register no matter what the sink does.
         let mut left = *steps;
         let stop = loop {
             if left == 0 {

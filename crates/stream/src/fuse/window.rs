@@ -8,11 +8,11 @@ use super::operator::Step;
 /// The number of window steps after which a loop pauses, so that its caller can count them.
 const MAX_STEPS: u64 = 4096;
 
-/// Gathers windows of `n` values. Each window begins `step` values after the one before, and takes `n` steps.
+/// Gathers windows of `n` values. Each window begins `step` values after the previous one, and takes `n` steps.
 pub(crate) struct Windows<T> {
     step: usize,
-    /// The values of the window. Those from index `filled` on belong to an earlier window; they stay so that their memory can be
-    /// reused.
+    /// The values of the window. The values from index `filled` onwards belong to an earlier window; they stay so that their
+    /// memory can be reused.
     values: Vec<T>,
     n: usize,
     filled: usize,
@@ -74,8 +74,8 @@ impl<T: Clone + 'static> Step<T> for Windows<T> {
     }
 }
 
-/// Gathers windows of `N` values. Each window begins `STEP` values after the one before. Each new value shifts all values of the
-/// window by one. The compiler knows all positions, so a small window stays in registers.
+/// Gathers windows of `N` values. Each window begins `STEP` values after the previous one. Each new value shifts all values of
+/// the window by one. The compiler knows all positions, so a small window stays in registers.
 pub(crate) struct ArrayWindows<T, const N: usize, const STEP: usize> {
     /// The last values, oldest first.
     values: Option<[T; N]>,

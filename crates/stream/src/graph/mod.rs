@@ -22,7 +22,7 @@ pub struct Node {
     pub inputs: Vec<NodeId>,
     /// A short text that names the node in messages, such as `every(x, 2)`.
     pub label: String,
-    /// The size in bytes of one value in a buffer, without memory that the value owns elsewhere.
+    /// The size in bytes of one value in a buffer, excluding memory that the value owns elsewhere.
     pub value_bytes: u64,
     /// The span of the node's text, if it has one.
     pub span: Option<Range<usize>>,

@@ -20,7 +20,7 @@ pub enum Operator {
     /// Produces the latest value of the first input for each value of the second. Both inputs must come from one source,
     /// without joins or copies in between.
     Hold,
-    /// Produces the value of the first input at the moment of each value of the second, or a mark that there is none. The
+    /// Produces the value of the first input at the moment of each value of the second, or a marker if there is none. The
     /// conditions of [`Hold`](Self::Hold) apply to its inputs.
     Align,
     /// Takes one value of each input, and produces one.

@@ -51,7 +51,7 @@ pub(crate) struct Tokens {
     pub(crate) caps: Vec<u64>,
     /// The number of values in each queue.
     pub(crate) counts: Vec<u64>,
-    /// The most values that each queue has held.
+    /// The maximum number of values that each queue has held.
     pub(crate) peaks: Vec<u64>,
     /// Whether each actor has ended.
     pub(crate) ended: Vec<bool>,
@@ -96,7 +96,7 @@ impl Tokens {
         }
         let shown = &self.view.actors[actor];
         let takes = shown.kind.takes(self.phases[actor]);
-        // The first queue that is empty and from which the actor takes in this phase.
+        // The first empty queue from which the actor takes in this phase.
         let lacking = takes.of(&shown.inputs).iter().copied().flatten().find(|edge| self.counts[*edge] == 0);
         let gives = match lacking {
             Some(edge) if self.ended[self.view.ends[edge].0] => match shown.kind {
@@ -258,7 +258,8 @@ impl Tokens {
         }
     }
 
-    /// `actor` is the last of the chain. Returns whether another actor waits for a value of this actor and has not got it yet.
+    /// `actor` is the last of the chain. Returns whether another actor waits for a value of this actor and has not received it
+    /// yet.
     fn is_still_awaited(&self, actor: usize) -> bool {
         let reader = self.waiting.len().checked_sub(2).and_then(|at| self.waiting[at].1);
         reader.is_some_and(|(edge, room)| !room && self.counts[edge] == 0) && !self.ended[actor]

@@ -21,7 +21,7 @@ struct Outcome {
     values: Vec<u64>,
     /// Whether the run has stopped before its end, because a buffer was full.
     is_full: bool,
-    /// By how many values the queues have exceeded their bounds, in total.
+    /// The total number of values by which the queues have exceeded their bounds.
     beyond: u64,
 }
 
@@ -36,14 +36,14 @@ fn run_in_any_order(running: Running<u64>, random: &mut Random) -> Outcome {
     let from_sink = parts.net.actors[parts.sink].inputs[0];
     let actors = tokens.ended.len();
     let mut values = Vec::new();
-    // For each actor, whether it was drawn and could not fire since another actor last fired or ended.
+    // For each actor, whether it has been drawn but could not fire since another actor last fired or ended.
     let mut idle = vec![false; actors];
     while idle.contains(&false) {
         let actor = random.below(actors as u64) as usize;
         match tokens.ready(actor) {
             Ready::Yes(fire) => {
                 works.fire(tokens, actor, fire, &mut { u64::MAX }).expect("no value fails");
-                // The sink has no queue: it takes its value at once.
+                // The sink has no queue: it takes its value immediately.
                 if actor != parts.sink && tokens.counts[from_sink] == 1 {
                     values.push(out.borrow().expect("a value was given"));
                     let Ready::Yes(fire) = tokens.ready(parts.sink) else { unreachable!("it has its value") };

@@ -9,14 +9,14 @@ use super::error::RunError;
 use super::machine::Machine;
 use super::queue::{Shared, assign};
 
-/// The numbers of values in a run.
+/// The number of values that a run has produced, and the peaks of its queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// The number of values produced.
     pub values: u64,
     /// For each queue, the maximum number of values that it has held, in the order of [`Proof::edges`]. It is 0 for a queue
-    /// inside a [`Chain`](crate::Chain) or at its end, because values pass such a queue at once.
+    /// inside a [`Chain`](crate::Chain) or at its end, because values pass through such a queue immediately.
     pub peaks: Vec<u64>,
 }
 
@@ -236,7 +236,7 @@ impl<T: Clone> Running<T> {
         &self.proof
     }
 
-    /// Returns the figures so far.
+    /// Returns the report of the run so far.
     pub fn report(&self) -> Report {
         Report { values: self.values, peaks: self.peaks() }
     }

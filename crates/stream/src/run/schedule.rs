@@ -50,7 +50,7 @@ impl Record {
             return None;
         }
         let grows: Vec<bool> = start.caps.iter().map(|cap| *cap == u64::MAX).collect();
-        // A reduce takes all values of its source within one demand of the sink. The period then lies within that demand, so
+        // A reduce takes all values of its source within one demand of the sink. The period is then within that demand, so
         // states are compared at each firing.
         let reduces = view.actors.iter().any(|actor| actor.kind == Kind::Reduce);
         let mut tokens = start.clone();

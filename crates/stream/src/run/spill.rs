@@ -101,7 +101,7 @@ pub(crate) struct SpillQueue<T> {
     label: String,
     folder: PathBuf,
     segments: VecDeque<Segment>,
-    /// The bytes of the oldest values. The range `unread` is still to be read.
+    /// The bytes of the oldest values. The bytes in the range `unread` have not been read yet.
     head: Vec<u8>,
     unread: Range<usize>,
     /// The bytes of the newest values.

@@ -19,7 +19,7 @@ pub(super) const MAX_RECORD: u64 = MAX_TEXT as u64;
 /// The number of bytes read at once.
 pub(super) const READ_BYTES: usize = 64 << 10;
 
-/// The inputs for the sources that name no file, in the order in which these sources are in the text.
+/// The inputs for the sources that name no file, in the order in which these sources appear in the text.
 #[derive(Clone, Default)]
 pub struct Inputs {
     files: Vec<PathBuf>,

@@ -1,4 +1,4 @@
-//! JSON. Each line's value overwrites that of the line before. If both have the same shape, no memory is allocated.
+//! JSON. Each line's value overwrites that of the previous line. If both have the same shape, no memory is allocated.
 
 use std::fmt;
 
@@ -75,7 +75,7 @@ fn not_json(error: &serde_json::Error) -> String {
     )
 }
 
-/// Overwrites a value with the one that is read.
+/// Overwrites a value with the next value in the text.
 struct Into<'a> {
     value: &'a mut Value,
     room: &'a mut Room,
@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for Into<'_> {
     }
 }
 
-/// Overwrites a name with the one that is read.
+/// Overwrites a name with the next name in the text.
 struct Name<'a> {
     name: &'a mut String,
     room: &'a mut Room,
@@ -277,7 +277,7 @@ mod tests {
         ] {
             let mut value = Value::Empty;
             read_within(bytes, text.as_bytes(), &mut value).unwrap();
-            // The values of the line before are not counted for this line.
+            // The values of the previous line are not counted for this line.
             read_within(bytes, text.as_bytes(), &mut value).unwrap();
             if bytes > 0 {
                 let error = read_within(bytes - 1, text.as_bytes(), &mut value).unwrap_err();

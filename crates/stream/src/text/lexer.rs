@@ -17,7 +17,7 @@ pub(super) enum Token {
     End,
 }
 
-/// The signs. A sign comes before any shorter sign with which it begins: `==` before `=`.
+/// The signs. A sign comes before any shorter sign that is a prefix of it: `==` before `=`.
 const SIGNS: [&str; 20] =
     ["==", "!=", "<=", ">=", "=", "<", ">", "(", ")", "[", "]", ",", ";", ".", "+", "-", "*", "/", "%", "!"];
 

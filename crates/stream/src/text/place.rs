@@ -33,8 +33,8 @@ impl Place {
         const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
         match self {
             Self::Standard => true,
-            // If standard input is a regular file, opening it by name creates a position of its own, so nothing of standard input
-            // is consumed.
+            // If standard input is a regular file, opening it by name creates a separate file position, so nothing of standard
+            // input is consumed.
             Self::File(path) => NAMES.iter().any(|name| path == Path::new(name)) && !self.can_be_read_again(),
             Self::Content(_) => false,
         }
@@ -92,7 +92,7 @@ impl Read for Polled {
     }
 }
 
-/// Returns whether a read of the file returns at once, with bytes, the end or an error.
+/// Returns whether a read of the file returns immediately, with bytes, the end or an error.
 fn is_ready(file: &File) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut polled = [PollFd::new(file, PollFlags::IN)];

@@ -112,9 +112,9 @@ struct Plain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Ahead,
-    /// The input is over.
+    /// The input has ended.
     Near,
-    /// The reader has got the additional newline.
+    /// The reader has received the additional newline.
     Reached,
     /// The reader has asked for more.
     Passed,
@@ -317,7 +317,7 @@ impl Read for Lines {
     }
 }
 
-/// Counts the carriage returns that are followed by another byte than a newline.
+/// Counts the carriage returns that are followed by a byte other than a newline.
 fn returns_alone(bytes: &[u8]) -> u64 {
     memchr_iter(b'\r', bytes).filter(|at| bytes.get(at + 1).is_some_and(|next| *next != b'\n')).count() as u64
 }
@@ -422,7 +422,7 @@ mod tests {
             let pieces: [&[u8]; 9] =
                 [b"1", b"two", b"", b" ", b"\"a,b\"", b"\"a\nb\"", b"\"\"", b"x\"y", b"\"a\"\"b\""];
             let ends: [&[u8]; 5] = [b"\n", b"\r\n", b"\r", b"\n\n", b"\n"];
-            // Draw files of the usual form more often: without quotes, and with one kind of line end.
+            // Draw files of the usual form more often: without quotes, and with one kind of line ending.
             let (plain, end) = (random.below(2) == 0, random.below(5) as usize);
             let mut text = if random.below(4) == 0 { b"\xef\xbb\xbfa,b".to_vec() } else { b"a,b".to_vec() };
             for _ in 0..random.below(9) {

@@ -65,7 +65,8 @@ impl Draw {
                 (0..self.random.below(2)).for_each(|_| turns.insert(0, self.random.below(2) as usize));
                 self.add(Operator::Merge(turns), &[from, other]);
             }
-            // Thins the stream and then repeats each value as often, so that the rates of paths match more often.
+            // Thins the stream and then repeats each value the same number of times, so that the rates of paths match more
+            // often.
             5 => {
                 let step = small(&mut self.random);
                 let thin = self.add(Operator::Pass(Pass::Every { first: step - 1, step }), &[from]);
