@@ -79,7 +79,7 @@
 #define MILLSTREAM_CSM_AT_MOST 1
 
 /**
- * The rate of success lies between `low` and `high`.
+ * The rate of success is between `low` and `high`.
  */
 #define MILLSTREAM_CSM_WITHIN 2
 
@@ -110,7 +110,7 @@
 #define MILLSTREAM_CSM_AT_LIMIT 3
 
 /**
- * The interval is valid at all times at once, so it may be shown while data come in.
+ * The interval is valid simultaneously at all times, so it may be shown while data come in.
  */
 #define MILLSTREAM_CSM_WATCHED 0
 
@@ -125,12 +125,12 @@
 #define MILLSTREAM_CSM_CREDIBLE 2
 
 /**
- * The bound lies below the quantile.
+ * The bound is below the quantile.
  */
 #define MILLSTREAM_CSM_LOW 0
 
 /**
- * The bound lies above the quantile.
+ * The bound is above the quantile.
  */
 #define MILLSTREAM_CSM_HIGH 1
 
@@ -225,7 +225,7 @@
 #define MILLSTREAM_SLAB_EXISTS 14
 
 /**
- * Another process keeps this process waiting for too long. The message names that process and says whether it is
+ * Another process has kept this process waiting for too long. The message names that process and says whether it is
  * stopped. Try again.
  */
 #define MILLSTREAM_SLAB_BUSY 15
@@ -334,7 +334,7 @@ typedef struct millstream_ring_consumer millstream_ring_consumer;
 typedef struct millstream_ring_producer millstream_ring_producer;
 
 /**
- * A slab: objects of one size in a file, shared by threads and processes. All threads may use it at once.
+ * A slab: objects of one size in a file, shared by threads and processes. All threads may use it concurrently.
  */
 typedef struct millstream_slab millstream_slab;
 
@@ -394,7 +394,7 @@ typedef struct millstream_csm_comparison {
      */
     double ratio;
     /**
-     * An interval for the true ratio, valid at all times at once.
+     * An interval for the true ratio, valid simultaneously at all times.
      */
     struct millstream_csm_interval_result interval;
 } millstream_csm_comparison;
@@ -456,7 +456,7 @@ typedef struct millstream_csm_status {
      */
     uint64_t successes;
     /**
-     * An interval for the rate of success, valid at all times at once.
+     * An interval for the rate of success, valid simultaneously at all times.
      */
     struct millstream_csm_interval_result interval;
     /**
@@ -550,7 +550,7 @@ typedef struct millstream_csm_mean_status {
      */
     double mean;
     /**
-     * An interval for the true mean, valid at all times at once.
+     * An interval for the true mean, valid simultaneously at all times.
      */
     struct millstream_csm_interval_result interval;
     /**
@@ -666,8 +666,8 @@ typedef struct millstream_ring_setup {
 
 /**
  * The properties of a new slab: `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes =
- * 64, .max_objects = 1000};` These three members are required. Every other member may be 0, with which the library
- * chooses a value.
+ * 64, .max_objects = 1000};` These three members are required. Every other member may be 0: the library then chooses a
+ * value.
  */
 typedef struct millstream_slab_options {
     /**
@@ -691,8 +691,8 @@ typedef struct millstream_slab_options {
      */
     uint64_t caches;
     /**
-     * How many objects at once move between a cache and the other caches, at most 64. A cache retains up to twice this
-     * number. 0 means 64, or less for a small slab.
+     * How many objects move together between a cache and the other caches, at most 64. A cache retains up to twice
+     * this number. 0 means 64, or less for a small slab.
      */
     uint64_t chain;
     /**
@@ -975,8 +975,8 @@ int32_t millstream_csm_interval(uint64_t trials,
                                 struct millstream_csm_interval_result *out);
 
 /**
- * Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median). They are right at all
- * `n` at once, except with a probability of at most `error`.
+ * Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median). They are right
+ * simultaneously for all `n`, except with a probability of at most `error`.
  *
  * # Safety
  * `out` points to a `millstream_csm_ranks`.
@@ -987,9 +987,9 @@ int32_t millstream_csm_quantile_ranks(uint64_t n,
                                       struct millstream_csm_ranks *out);
 
 /**
- * Computes an interval for the quantile `q` (0.5 is the median) of the values' distribution. It is right at all
- * numbers of values at once, except with a probability of at most `error`. An end without a bound is infinite. The
- * values need not be sorted: the function sorts a copy of them.
+ * Computes an interval for the quantile `q` (0.5 is the median) of the values' distribution. It is right
+ * simultaneously for all numbers of values, except with a probability of at most `error`. An end without a bound is
+ * infinite. The values need not be sorted: the function sorts a copy of them.
  *
  * # Safety
  * `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a
@@ -1085,7 +1085,7 @@ int32_t millstream_csm_stop(uint64_t trials,
 
 /**
  * Computes a bound on a quantile of Beta(a, b), on the safe side: with MILLSTREAM_CSM_LOW at most `eps` of the
- * probability lies below the bound, with MILLSTREAM_CSM_HIGH at most `eps` lies above it.
+ * probability is below the bound; with MILLSTREAM_CSM_HIGH at most `eps` is above it.
  *
  * # Safety
  * `out` points to a `millstream_csm_beta_result`.
@@ -1151,7 +1151,7 @@ int32_t millstream_ring_peek(struct millstream_ring_consumer *consumer,
  * available.
  *
  * # Safety
- * `consumer` was made by millstream_ring_consumer_new; the events are not read any more.
+ * `consumer` was made by millstream_ring_consumer_new; the events are not read afterwards.
  */
 int32_t millstream_ring_consume(struct millstream_ring_consumer *consumer,
                                 uintptr_t count);

@@ -45,7 +45,7 @@ pub struct millstream_csm_comparison {
     pub reserved: u32,
     /// The estimated ratio, second over first; NaN without data.
     pub ratio: f64,
-    /// An interval for the true ratio, valid at all times at once.
+    /// An interval for the true ratio, valid simultaneously at all times.
     pub interval: millstream_csm_interval_result,
 }
 

@@ -13,7 +13,7 @@ use crate::status::{Failure, answer, borrow, borrow_mut, place, release, slice, 
 pub const MILLSTREAM_CSM_AT_LEAST: i32 = 0;
 /// The rate of success is less than `high`.
 pub const MILLSTREAM_CSM_AT_MOST: i32 = 1;
-/// The rate of success lies between `low` and `high`.
+/// The rate of success is between `low` and `high`.
 pub const MILLSTREAM_CSM_WITHIN: i32 = 2;
 /// Two thresholds: "holds" is right if the rate is above `low`, and "fails" is right if it is below `high`. In between,
 /// both are right, so this claim is always decided.
@@ -108,7 +108,7 @@ pub struct millstream_csm_status {
     pub trials: u64,
     /// Number of successes among them.
     pub successes: u64,
-    /// An interval for the rate of success, valid at all times at once.
+    /// An interval for the rate of success, valid simultaneously at all times.
     pub interval: millstream_csm_interval_result,
     /// The level of the test that is closest to a decision.
     pub level: f64,
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn millstream_csm_driver_observe_many(
     // SAFETY: the caller guarantees that `driver`, `used` and `progress` are as `change` and `answer` require.
     unsafe {
         change(driver, progress, |driver| {
-            // The outcomes are read as bytes, because only in a correct C program every `bool` is 0 or 1.
+            // The outcomes are read as bytes, because a `bool` is certain to be 0 or 1 only in a correct C program.
             let bytes = slice("successes", successes.cast::<u8>(), count)?;
             let outcomes = checked::try_cast_slice(bytes)
                 .map_err(|_| Failure::Outcome { found: bytes.iter().copied().max().unwrap_or_default() })?;

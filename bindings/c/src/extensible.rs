@@ -55,7 +55,8 @@ pub(crate) unsafe fn read<T: Extensible>(what: &'static str, given: *const T) ->
     let found = unsafe { bytes_of(what, given) }?;
     let known = found.min(size_of::<T>());
     let mut value = T::zeroed();
-    // SAFETY: the caller guarantees `found` bytes at `given`; `value` has `size_of::<T>()`, and any bytes are a value.
+    // SAFETY: the caller guarantees `found` bytes at `given`; `value` has `size_of::<T>()`, and every bit pattern is a
+    // value.
     unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut value).cast::<u8>(), known) };
     // SAFETY: the caller guarantees `found` bytes at `given`, of which these are the last.
     let unknown = unsafe { std::slice::from_raw_parts(given.cast::<u8>().add(known), found - known) };
@@ -120,12 +121,12 @@ mod tests {
     fn setups_of_older_and_newer_programs_are_read() {
         for (bytes, expected) in [(16, [1, 0, 0]), (24, [1, 2, 0]), (32, [1, 2, 3]), (40, [1, 2, 3])] {
             let words = given(bytes);
-            // SAFETY: the words are more than their first one says.
+            // SAFETY: there are more words than the first one says.
             let Ok(found) = (unsafe { read("setup", words.as_ptr().cast::<Third>()) }) else { panic!("{bytes} bytes") };
             assert_eq!([found.first, found.second, found.third], expected);
         }
         let words = given(48);
-        // SAFETY: the words are as many as their first one says.
+        // SAFETY: there are as many words as the first one says.
         let refused = unsafe { read("setup", words.as_ptr().cast::<Third>()) };
         assert!(matches!(refused, Err(Failure::NewerStruct { found: 48, known: 32, .. })));
     }
@@ -140,7 +141,7 @@ mod tests {
             (48, [48, 11, 12, 13, 0, 0]),
         ] {
             let mut words = given(bytes);
-            // SAFETY: the words are no fewer than their first one says.
+            // SAFETY: there are at least as many words as the first one says.
             assert_eq!(unsafe { answer(words.as_mut_ptr().cast::<Third>(), || Ok(value)) }, MILLSTREAM_OK);
             assert_eq!(words, expected);
         }

@@ -6,7 +6,7 @@ use millstream_csm::{Interval, interval};
 
 use crate::status::{Failure, answer, slice};
 
-/// The interval is valid at all times at once, so it may be shown while data come in.
+/// The interval is valid simultaneously at all times, so it may be shown while data come in.
 pub const MILLSTREAM_CSM_WATCHED: i32 = 0;
 /// The interval is valid only if the number of trials was fixed before the first trial (Clopper and Pearson).
 pub const MILLSTREAM_CSM_FIXED: i32 = 1;
@@ -64,8 +64,8 @@ pub struct millstream_csm_ranks {
     pub high: u64,
 }
 
-/// Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median). They are right at all
-/// `n` at once, except with a probability of at most `error`.
+/// Computes the ranks among `n` sorted values that enclose the quantile `q` (0.5 is the median). They are right
+/// simultaneously for all `n`, except with a probability of at most `error`.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_ranks`.
@@ -84,9 +84,9 @@ pub unsafe extern "C" fn millstream_csm_quantile_ranks(
     unsafe { answer(out, compute) }
 }
 
-/// Computes an interval for the quantile `q` (0.5 is the median) of the values' distribution. It is right at all
-/// numbers of values at once, except with a probability of at most `error`. An end without a bound is infinite. The
-/// values need not be sorted: the function sorts a copy of them.
+/// Computes an interval for the quantile `q` (0.5 is the median) of the values' distribution. It is right
+/// simultaneously for all numbers of values, except with a probability of at most `error`. An end without a bound is
+/// infinite. The values need not be sorted: the function sorts a copy of them.
 ///
 /// # Safety
 /// `values` points to `count` numbers, and may be NULL if `count` is 0; `out` points to a

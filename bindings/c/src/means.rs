@@ -62,7 +62,7 @@ pub struct millstream_csm_mean_status {
     pub trials: u64,
     /// Mean of the values; NaN without values.
     pub mean: f64,
-    /// An interval for the true mean, valid at all times at once.
+    /// An interval for the true mean, valid simultaneously at all times.
     pub interval: millstream_csm_interval_result,
     /// MILLSTREAM_CSM_RUNNING, MILLSTREAM_CSM_HOLDS, MILLSTREAM_CSM_FAILS or MILLSTREAM_CSM_AT_LIMIT.
     pub progress: i32,

@@ -9,9 +9,9 @@ use millstream_csm::{BetaBound, Decision, Direction, Interval, Method, Side, Tes
 use crate::extensible::{self, Extensible};
 use crate::status::{Failure, answer, text};
 
-/// The bound lies below the quantile.
+/// The bound is below the quantile.
 pub const MILLSTREAM_CSM_LOW: i32 = 0;
-/// The bound lies above the quantile.
+/// The bound is above the quantile.
 pub const MILLSTREAM_CSM_HIGH: i32 = 1;
 
 /// Two bounds around an exact value.
@@ -106,7 +106,7 @@ pub struct millstream_csm_beta_result {
 }
 
 /// Computes a bound on a quantile of Beta(a, b), on the safe side: with MILLSTREAM_CSM_LOW at most `eps` of the
-/// probability lies below the bound, with MILLSTREAM_CSM_HIGH at most `eps` lies above it.
+/// probability is below the bound; with MILLSTREAM_CSM_HIGH at most `eps` is above it.
 ///
 /// # Safety
 /// `out` points to a `millstream_csm_beta_result`.

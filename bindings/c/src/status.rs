@@ -40,7 +40,7 @@ pub const MILLSTREAM_SLAB_UNUSABLE: i32 = 12;
 pub const MILLSTREAM_SLAB_END: i32 = 13;
 /// A file already exists at the path of a new slab: open it, or remove it.
 pub const MILLSTREAM_SLAB_EXISTS: i32 = 14;
-/// Another process keeps this process waiting for too long. The message names that process and says whether it is
+/// Another process has kept this process waiting for too long. The message names that process and says whether it is
 /// stopped. Try again.
 pub const MILLSTREAM_SLAB_BUSY: i32 = 15;
 /// Living processes use all caches of the slab: try again after a cache was freed, or create the slab with more caches.
@@ -262,8 +262,8 @@ pub(crate) fn note(message: &str, number: i32) {
     let message = message.replace('\0', "\u{fffd}");
     let (text, end) = shortened(&message, MILLSTREAM_MESSAGE_BYTES - 1);
     MESSAGE.with(|last| {
-        // SAFETY: only this thread accesses its message, and this function lets no reference to it out. A caller's
-        // pointer is read by the caller's code alone, which does not run at the same time.
+        // SAFETY: only this thread accesses its message, and no reference to it leaves this function. A caller's
+        // pointer is read only by the caller's code, which does not run at the same time.
         let last = unsafe { &mut *last.get() };
         last[..text.len()].copy_from_slice(text.as_bytes());
         last[text.len()..][..end.len()].copy_from_slice(end.as_bytes());

@@ -158,7 +158,7 @@ static void batches(void) {
     EXPECT(millstream_csm_driver_observe_many(many, outcomes, TRIALS, &used, &progress) == MILLSTREAM_OK);
     EXPECT(used == trials && progress == MILLSTREAM_CSM_HOLDS);
     EXPECT(millstream_csm_driver_observe_many(many, outcomes, TRIALS, &used, &progress) == MILLSTREAM_OK && used == 0);
-    /* A byte that is no bool is refused, and nothing is recorded. */
+    /* A byte that is not a bool is refused, and nothing is recorded. */
     unsigned char bytes[3] = {1, 2, 0};
     const void *no_bools = bytes;
     used = 99, progress = -1;

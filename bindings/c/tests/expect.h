@@ -1,4 +1,4 @@
-/* Reports a condition that does not hold, and continues. */
+/* Reports a condition that is false, and continues. */
 #include <millstream.h>
 
 #include <stdio.h>

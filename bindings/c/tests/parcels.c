@@ -59,7 +59,7 @@ static void objects_go_in_and_out(void) {
     }
     EXPECT(millstream_slab_parcel_delete(parcel, cache) == MILLSTREAM_OK && allocated(slab) == 0);
     EXPECT(millstream_slab_parcel_alloc(parcel, cache, &bytes) == MILLSTREAM_OK);
-    /* Neither the slab nor the cache is needed to free a parcel, and its objects go with it. */
+    /* Neither the slab nor the cache is needed to free a parcel, and its objects are freed with it. */
     millstream_slab_cache_free(cache);
     millstream_slab_parcel_free(parcel);
     EXPECT(allocated(slab) == 0);
@@ -109,7 +109,7 @@ static void misuse_has_its_status(void) {
 
     pid_t child = fork();
     if (child == 0) {
-        /* The parcel is the parent's: here it is neither changed nor freed. */
+        /* The parcel belongs to the parent: the child neither changes nor frees it. */
         int32_t status = millstream_slab_parcel_clear(parcel, cache);
         millstream_slab_parcel_free(parcel);
         _exit(status == MILLSTREAM_SLAB_UNUSABLE ? 0 : 1);

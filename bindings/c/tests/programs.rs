@@ -1,4 +1,4 @@
-//! C programs are compiled with the header and linked with either library, as by users.
+//! C programs are compiled with the header and linked with either library, as users do it.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn run_with(source: &Path, link: Link, options: &[&str], arguments: &[&OsStr]) -
     });
     let mut compile = Command::new(if options == CPP17 { cpp_compiler() } else { compiler() });
     compile.args(options).args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-I"]).arg(here.join("include"));
-    // The library is no C++ source.
+    // The library is not C++ source.
     compile.arg(source).args(["-x", "none"]).arg(&library).arg("-o").arg(&program);
     compile.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl"]);
     let compiled = compile.output().expect("a C compiler is installed, as Rust needs one to link");

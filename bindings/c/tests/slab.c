@@ -217,7 +217,7 @@ static void every_reason_has_its_code(void) {
     EXPECT(millstream_slab_create(NULL, 8, 10, &slab) == MILLSTREAM_NULL);
     EXPECT(millstream_slab_open(NULL, &slab) == MILLSTREAM_NULL);
 
-    /* Numbers out of range count as damage here, as they are not the caller's. */
+    /* Numbers out of range count as damage here, because they do not come from the caller. */
     change("codes", OBJECT_BYTES, 0);
     EXPECT(millstream_slab_open("codes", &slab) == MILLSTREAM_SLAB_DAMAGED);
     seal("codes");

@@ -47,7 +47,7 @@ pub(crate) fn take_each<'py>(
     Ok(taken)
 }
 
-/// Collects the outcomes of an array of booleans or of numbers that are 0 or 1; returns `None` if the value is no
+/// Collects the outcomes of an array of booleans or of numbers that are 0 or 1; returns `None` if the value is not an
 /// array.
 pub(crate) fn array_of_outcomes(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     const BOOLEANS: &CStr = c"?";
@@ -101,7 +101,7 @@ fn refuse_mask(values: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Collects the numbers of a one-dimensional array; returns `None` if the value is no array of numbers in this
+/// Collects the numbers of a one-dimensional array; returns `None` if the value is not an array of numbers in this
 /// machine's byte order. (The binding library ignores the byte order of a buffer.)
 pub(crate) fn array_of_numbers(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<f64>>> {
     refuse_mask(values)?;

@@ -55,8 +55,8 @@ impl Comparison {
 
 /// Decides which of two samples of positive numbers is smaller, by their medians.
 ///
-/// With paired=True, the n-th numbers of both samples belong together, as with programs that take turns; the answer is
-/// then about the median of their ratios, and numbers after the decision are ignored.
+/// With paired=True, the n-th numbers of both samples form a pair, as with programs that take turns. The answer is then
+/// about the median of the pairs' ratios, and numbers after the decision are ignored.
 #[pyfunction]
 #[pyo3(signature = (first, second, *, error = 1e-6, paired = false))]
 pub(crate) fn compare(

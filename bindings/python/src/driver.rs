@@ -27,7 +27,7 @@ use crate::values::{Interval, count, hash, maybe, truth};
 /// True
 ///
 /// Drivers are equal if their claims and their evidence are, and can be copied and pickled. A driver changes, so it has
-/// no hash. Several threads may use it at once.
+/// no hash. Several threads may use it concurrently.
 #[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct Driver {
     setup: Setup,
@@ -143,7 +143,7 @@ impl Driver {
         Ok(status)
     }
 
-    /// Reports the progress. Takes some 50 microseconds.
+    /// Reports the progress. Takes about 50 microseconds.
     fn status(&self) -> Status {
         Status::from(self.lock().status())
     }
@@ -221,7 +221,7 @@ pub(crate) struct Status {
     successes: u64,
     /// The share of successes; None without trials.
     rate: Option<f64>,
-    /// An interval for the rate of success, valid at all times at once.
+    /// An interval for the rate of success, valid simultaneously at all times.
     interval: Interval,
     /// The level of the test that is closest to a decision.
     level: f64,

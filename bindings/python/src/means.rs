@@ -15,8 +15,8 @@ use crate::values::{Interval, count, hash, maybe, truth};
 
 /// Watches numbers in [low, high] and reports when they decide a claim about their mean.
 ///
-/// The claim is one of at_least=M, at_most=M, both, or between=(LOW, HIGH), as for `Driver`; the thresholds have the
-/// unit of the numbers.
+/// The claim is one of at_least=M, at_most=M, both, or between=(LOW, HIGH), as for `Driver`; the thresholds are in the
+/// same unit as the numbers.
 ///
 /// >>> driver = MeanDriver(0, 1, at_most=0.5, error=1e-3)
 /// >>> driver.observe_many([0.1, 0.3] * 100) < 200
@@ -26,7 +26,7 @@ use crate::values::{Interval, count, hash, maybe, truth};
 ///
 /// The argument `state` resumes from the `state` of an earlier driver with the same claim and bounds. Drivers are equal
 /// if their claims and their evidence are, and can be copied and pickled. A driver changes, so it has no hash. Several
-/// threads may use it at once.
+/// threads may use it concurrently.
 #[pyclass(frozen, module = "millstream.csm")]
 pub(crate) struct MeanDriver {
     setup: MeanSetup,
@@ -219,7 +219,7 @@ pub(crate) struct MeanStatus {
     trials: u64,
     /// The mean of the values; None without values.
     mean: Option<f64>,
-    /// An interval for the true mean, valid at all times at once.
+    /// An interval for the true mean, valid simultaneously at all times.
     interval: Interval,
     /// True: the claim holds. False: it fails. None: it is undecided.
     verdict: Option<bool>,

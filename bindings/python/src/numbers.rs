@@ -41,7 +41,7 @@ pub(crate) fn stop(trials: u64, successes: u64, threshold: f64, log_eps: f64, me
 
 /// Computes a bound on a quantile of Beta(a, b), on the safe side.
 ///
-/// With side="low" at most `eps` of the probability lies below the bound, with side="high" at most `eps` lies above it.
+/// With side="low" at most `eps` of the probability is below the bound; with side="high" at most `eps` is above it.
 #[pyfunction]
 pub(crate) fn beta_bound(a: f64, b: f64, eps: f64, side: &str) -> PyResult<BetaBound> {
     let side = match side {
@@ -55,9 +55,9 @@ pub(crate) fn beta_bound(a: f64, b: f64, eps: f64, side: &str) -> PyResult<BetaB
 
 /// Computes an interval for the rate of success that is wrong with a probability of at most `error`.
 ///
-/// kind="watched" is valid at all times at once, so it may be shown while data come in. kind="fixed" (Clopper and
-/// Pearson) is narrower, but valid only if the number of trials was fixed before the first. kind="credible" contains
-/// the rate with probability `1 - error` if every rate was equally likely beforehand.
+/// kind="watched" is valid simultaneously at all times, so it may be shown while data come in. kind="fixed" (Clopper
+/// and Pearson) is narrower, but valid only if the number of trials was fixed before the first. kind="credible"
+/// contains the rate with probability `1 - error` if every rate was equally likely beforehand.
 #[pyfunction]
 #[pyo3(signature = (trials, successes, error, kind = "watched"))]
 pub(crate) fn interval(trials: u64, successes: u64, error: f64, kind: &str) -> PyResult<Interval> {
@@ -73,8 +73,8 @@ pub(crate) fn interval(trials: u64, successes: u64, error: f64, kind: &str) -> P
     interval.map(Interval::from).map_err(question)
 }
 
-/// Computes the ranks among n sorted values that enclose the quantile q. They are right at all n at once, except with a
-/// probability of at most `error`.
+/// Computes the ranks among n sorted values that enclose the quantile q. They are right simultaneously for all n,
+/// except with a probability of at most `error`.
 #[pyfunction]
 pub(crate) fn quantile_ranks(n: u64, q: f64, error: f64) -> PyResult<Ranks> {
     let ranks = quantile::ranks(n, q, error).map_err(question)?;
@@ -84,7 +84,7 @@ pub(crate) fn quantile_ranks(n: u64, q: f64, error: f64) -> PyResult<Ranks> {
 /// Computes an interval for the quantile q (0.5 is the median) of the values' distribution, which is wrong with a
 /// probability of at most `error`.
 ///
-/// The interval is valid at all numbers of values at once. The values need not be sorted.
+/// The interval is valid simultaneously for all numbers of values. The values need not be sorted.
 #[pyfunction]
 pub(crate) fn quantile_interval(py: Python<'_>, values: &Bound<'_, PyAny>, q: f64, error: f64) -> PyResult<Interval> {
     let mut sorted = numbers(values)?;

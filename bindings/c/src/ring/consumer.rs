@@ -97,7 +97,7 @@ pub unsafe extern "C" fn millstream_ring_peek(
 /// available.
 ///
 /// # Safety
-/// `consumer` was made by millstream_ring_consumer_new; the events are not read any more.
+/// `consumer` was made by millstream_ring_consumer_new; the events are not read afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn millstream_ring_consume(consumer: *mut millstream_ring_consumer, count: usize) -> i32 {
     // SAFETY: the caller guarantees that `consumer` is NULL or a live consumer.
@@ -152,8 +152,9 @@ pub unsafe extern "C" fn millstream_ring_receive(
                     break;
                 }
                 let bytes = events_found * event_bytes;
-                // SAFETY: `events` is not NULL, so the caller guarantees that it points to memory for `most` events, and
-                // `copied + events_found` is no more. The memory is the caller's, apart from the ring's.
+                // SAFETY: `events` is not NULL, so the caller guarantees that it points to memory for `most` events,
+                // and `copied + events_found` is no more. The memory belongs to the caller and is separate from the
+                // ring's.
                 unsafe {
                     found.as_ptr().copy_to_nonoverlapping(events.cast::<u8>().add(copied * event_bytes), bytes);
                 }

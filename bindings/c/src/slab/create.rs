@@ -10,8 +10,8 @@ use crate::slab::millstream_slab;
 use crate::status::{Failure, answer, file_path};
 
 /// The properties of a new slab: `millstream_slab_options options = {.struct_bytes = sizeof options, .object_bytes =
-/// 64, .max_objects = 1000};` These three members are required. Every other member may be 0, with which the library
-/// chooses a value.
+/// 64, .max_objects = 1000};` These three members are required. Every other member may be 0: the library then chooses a
+/// value.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct millstream_slab_options {
@@ -25,8 +25,8 @@ pub struct millstream_slab_options {
     pub capacity: u64,
     /// The largest number of simultaneous caches of all processes, at most 16384. 0 means 64.
     pub caches: u64,
-    /// How many objects at once move between a cache and the other caches, at most 64. A cache retains up to twice this
-    /// number. 0 means 64, or less for a small slab.
+    /// How many objects move together between a cache and the other caches, at most 64. A cache retains up to twice
+    /// this number. 0 means 64, or less for a small slab.
     pub chain: u64,
     /// A number that distinguishes this program's slabs from those of other programs; see millstream_slab_tag.
     pub tag: u64,

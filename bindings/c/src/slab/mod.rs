@@ -16,7 +16,7 @@ pub mod whole;
 use ::millstream_slab::{Handle, RawSlab};
 use bytemuck::{Pod, Zeroable};
 
-/// A slab: objects of one size in a file, shared by threads and processes. All threads may use it at once.
+/// A slab: objects of one size in a file, shared by threads and processes. All threads may use it concurrently.
 pub struct millstream_slab {
     slab: RawSlab,
 }

@@ -45,7 +45,7 @@ impl millstream_slab_private {
     /// Moves the object out. The struct is then empty.
     ///
     /// # Safety
-    /// `bytes` is NULL, or `give` made this struct and no copy of it has been taken from.
+    /// `bytes` is NULL, or `give` made this struct and the object has not been taken through a copy of it.
     pub(super) unsafe fn take(&mut self) -> Option<Own> {
         let bytes = std::mem::replace(&mut self.bytes, ptr::null_mut());
         // SAFETY: `bytes` is not NULL, so `give` wrote an object into these words and, as the caller guarantees, it
@@ -54,7 +54,7 @@ impl millstream_slab_private {
     }
 }
 
-/// Stores an object in `out`, or a struct without bytes on failure: freeing that frees nothing.
+/// Stores an object in `out`, or a struct without bytes on failure; freeing such a struct does nothing.
 ///
 /// # Safety
 /// `out` is NULL or valid for a write.
@@ -63,8 +63,8 @@ pub(super) unsafe fn answer_or_none(
     compute: impl FnOnce() -> Result<Own, Failure>,
 ) -> i32 {
     if let Some(out) = NonNull::new(out) {
-        // SAFETY: `out` is not NULL, so the caller guarantees that it is valid for a write. Only the field is
-        // accessed, as the rest may be uninitialised.
+        // SAFETY: `out` is not NULL, so the caller guarantees that it is valid for a write. Only the field is accessed,
+        // because the rest may be uninitialised.
         unsafe { (&raw mut (*out.as_ptr()).bytes).write(ptr::null_mut()) };
     }
     // SAFETY: the caller guarantees that `out` is NULL or valid for a write.

@@ -1,4 +1,4 @@
-//! The files from which tests compile programs: those of the package, and the libraries beside the test's binary.
+//! The files from which tests compile programs: those of the package, and the libraries next to the test's binary.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const SONAME: &str =
     concat!("libmillstream_c.so.", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
 
-/// Finds the library beside this test's binary, where cargo has put it. If there are several builds, finds the newest.
+/// Finds the library next to this test's binary, where cargo has put it. If there are several builds, finds the newest.
 pub(crate) fn library(ending: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let folder = test.parent().expect("a test lies in a folder");

@@ -14,7 +14,7 @@ use super::value::given;
 use super::{operations, refused};
 use crate::long::compute;
 
-/// Operations in the order of their starts: of a list of `Op`s, of a log, or of a file.
+/// Operations in the order of their starts, from a list of `Op`s, a log, or a file.
 ///
 /// >>> log = '{"process":0,"op":"push","in":3,"call":0,"return":5}'
 /// >>> history = History.parse(log)
@@ -23,7 +23,7 @@ use crate::long::compute;
 /// >>> history[0].call, history[0].argument
 /// ('push', 3)
 ///
-/// A history has a length, items, which are `Op`s, and no way to change. Pickled, it is JSON lines.
+/// A history has a length, its items are `Op`s, and it cannot be changed. It is pickled as JSON lines.
 #[pyclass(frozen, module = "millstream.history")]
 pub(crate) struct History {
     pub(super) history: Arc<millstream_history::History>,
@@ -69,7 +69,7 @@ impl History {
         let place = path.clone().into_os_string();
         match compute(py, move || load(&path, format))? {
             Ok(history) => Ok(Self::of(history)),
-            // Python chooses the subclass by the number, and shows the path.
+            // Python uses the number to choose the subclass of OSError, and shows the path.
             Err(Unread::System(error)) => Err(match error.raw_os_error() {
                 Some(number) => {
                     let text = error.to_string();

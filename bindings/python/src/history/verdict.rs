@@ -27,7 +27,7 @@ pub(crate) struct Verdict {
 const LIMITS: [&str; 3] = ["memory", "time", "concurrency"];
 
 impl Verdict {
-    /// `rows` has the number of the operation of each row, if they differ.
+    /// `rows` maps each row to the number of its operation; `None` if the two are equal.
     pub(super) fn of(
         verdict: &millstream_history::Verdict,
         history: &History,

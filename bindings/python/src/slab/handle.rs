@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 
 use crate::values::hash;
 
-/// The name of an object, which is the same in every process. It identifies the slab, the object, and which use of the
-/// object since it was last free. `bytes(handle)` returns 16 bytes, which may be sent to other processes and stored in
-/// objects; `Handle.from_bytes` reads them.
+/// The name of an object, which is the same in every process. It identifies the slab, the object, and the current use
+/// of the object, which ends when the object is freed. `bytes(handle)` returns 16 bytes, which may be sent to other
+/// processes and stored in objects; `Handle.from_bytes` reads them.
 ///
 /// Every use checks the handle. If its object was freed, or if it belongs to another slab, SlabError is raised.
 #[pyclass(frozen, eq, from_py_object, module = "millstream.slab")]

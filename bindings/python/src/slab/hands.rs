@@ -74,7 +74,7 @@ impl Hands {
         Ok(Arc::new(Self { held: Mutex::new(Some(held)), views: AtomicUsize::new(0), pid: process::id() }))
     }
 
-    /// Whether this process created the value, and not a parent that forked.
+    /// Whether this process created the value, rather than a parent that forked.
     pub(super) fn is_ours(&self) -> bool {
         self.pid == process::id()
     }

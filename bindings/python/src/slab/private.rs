@@ -79,9 +79,9 @@ impl Private {
             return Err(PyBufferError::new_err(error.value(slf.py()).to_string()));
         }
         let address = this.object.address as *mut std::ffi::c_void;
-        // SAFETY: the object is private to this process and has this many bytes. They stay mapped and private while
-        // `slf` lives, which the view holds a reference to, and while its view is counted: `check` and `Hands::close`
-        // refuse to end the object. Rust makes no reference to them meanwhile, so that Python may write to them.
+        // SAFETY: the object is private to this process and has this many bytes. The view holds a reference to `slf`,
+        // and `check` and `Hands::close` refuse to end the object while its view is counted, so the bytes stay mapped
+        // and private. Rust makes no reference to them meanwhile, so Python may write to them.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(view, slf.as_ptr(), address, this.object.len as ffi::Py_ssize_t, 0, flags)
         };

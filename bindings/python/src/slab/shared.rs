@@ -14,7 +14,8 @@ use super::hands::{Hands, closed};
 use super::private::Private;
 use crate::long::compute;
 
-/// Objects of one size in a file that many processes share. All threads may use it at once, and so may a forked child.
+/// Objects of one size in a file that many processes share. All threads may use it concurrently, and so may a forked
+/// child.
 ///
 /// The file must not be truncated while it is open, and its file system must have room: a process that finds no room is
 /// killed by SIGBUS. reserve=True reserves the room when the slab is made. Processes of one machine and PID namespace
@@ -86,9 +87,9 @@ fn options(
 
 #[pymethods]
 impl Slab {
-    /// Makes a slab in a new file; FileExistsError if there is one. Objects have `object_bytes` bytes, rounded up to a
-    /// multiple of 8. At most `caches` processes use the slab at once. `tag` tells the objects of this program from those
-    /// of others. owners=True keeps the number of each object's owner.
+    /// Makes a slab in a new file; FileExistsError if the file exists. Objects have `object_bytes` bytes, rounded up to
+    /// a multiple of 8. At most `caches` processes use the slab at once. `tag` tells the objects of this program from
+    /// those of others. owners=True keeps the number of each object's owner.
     #[staticmethod]
     #[pyo3(signature = (path, object_bytes, max_objects, *, caches = 64, tag = 0, owners = false, reserve = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
@@ -125,7 +126,7 @@ impl Slab {
         Self::made(py, move || options.open_or_create(path))
     }
 
-    /// Opens the slab in a file, in any state that its last users left, and recovers the objects of dead processes.
+    /// Opens the slab in a file, in whatever state its last users left it, and recovers the objects of dead processes.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         Self::made(py, move || RawSlab::open(path))
@@ -147,7 +148,7 @@ impl Slab {
         Self::made(py, move || options.memfd())
     }
 
-    /// Makes a private object. Its bytes are those of its last life, or zero. SlabError if the slab is full.
+    /// Makes a private object. Its bytes are those of its previous use, or zero. SlabError if the slab is full.
     fn allocate(&self) -> PyResult<Private> {
         let hands = self.hands()?;
         let object = hands.hold(|cache| cache.alloc())?;
@@ -174,8 +175,8 @@ impl Slab {
         self.hands()?.with_cache(|cache| cache.free(handle.0))
     }
 
-    /// All objects that are not free, in order. The scan is not atomic: each state is that of the moment at which the
-    /// object was examined.
+    /// All objects that are not free, in order. The scan is not atomic: each state is the one that the object had when
+    /// the scan examined it.
     fn live(&self) -> PyResult<Vec<Entry>> {
         Ok(self.slab()?.live().map(Entry::from).collect())
     }
