@@ -142,7 +142,7 @@ impl Options {
 
     /// Sets the advice in the report of an overflow, which says how to enlarge the stack. In the text, `{bytes}` is replaced by
     /// the size to set, and `{KiB}` by the same size in KiB. By default the advice names the setter of these options. A program
-    /// with a setting of its own for the size should name its own setting instead.
+    /// that has its own setting for the size should name that setting instead.
     #[must_use]
     pub fn stack_setting(self, stack_setting: &'static str) -> Self {
         Options { stack_setting, ..self }

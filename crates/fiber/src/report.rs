@@ -21,8 +21,8 @@ pub enum Report {
         /// The minimum time for which the fiber has kept the worker.
         since: Duration,
         /// The frames on the fiber's stack, the innermost first. To get them, the runtime interrupts the worker's thread with
-        /// `SIGURG`. If the fiber is in a system call that the kernel does not restart after a signal, such as `poll`, or a
-        /// `read` of a socket with a time limit, that call fails with `EINTR`.
+        /// `SIGURG`. The kernel does not restart some system calls after a signal, such as `poll`, or a `read` of a socket with
+        /// a time limit. If the fiber is in such a call, the call fails with `EINTR`.
         backtrace: Result<Backtrace, NoBacktrace>,
     },
     /// A fiber never ran because there was no stack for it. Its joiner gets the error as well.

@@ -299,7 +299,7 @@ impl Drop for Numbered {
     }
 }
 
-/// Calls `step` a few times, with and without a time limit, and waits now and then.
+/// Calls `step` a few times, with and without a time limit, and waits from time to time.
 fn some_steps(random: &mut Random, mut step: impl FnMut(Option<Duration>)) {
     for _ in 0..random.below(12) {
         match random.below(4) {

@@ -118,7 +118,7 @@ fn foreign_guard() {
                 millstream_fiber::park();
             });
             let inside = receiver.recv().unwrap();
-            // The guard of 16 KiB lies 64 KiB further down.
+            // The guard of 16 KiB is 64 KiB further down.
             let guard = (inside - (64 << 10)) as *mut u8;
             // SAFETY: unsound by design: the test relies on this write to fault.
             unsafe { ptr::write_volatile(guard, 1) };

@@ -14,7 +14,7 @@ use io_models::IO_MODELS;
 use millstream_fiber::{IoModel, JoinError, Options, PollFd, PollFlags, Runtime, Threads, poll, yield_now};
 use millstream_verify_random::{Random, seed, stress};
 
-/// Returns the number of descriptors registered with the epoll instances of the process, and that of open descriptors.
+/// Returns the number of descriptors registered with the epoll instances of the process, and the number of open descriptors.
 fn registered_and_open() -> (usize, usize) {
     let open: Vec<_> = std::fs::read_dir("/proc/self/fdinfo").unwrap().flatten().collect();
     let lines = |info: &std::fs::DirEntry| std::fs::read_to_string(info.path()).unwrap_or_default();

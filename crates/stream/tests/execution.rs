@@ -86,7 +86,7 @@ fn hold_gives_the_latest_value_and_align_the_simultaneous_one() {
     let third = x.filter(|n| n % 3 == 1);
     assert_eq!(all(&third.hold(&x, 99)), [99, 1, 1, 1, 4, 4, 4]);
     let x = source(7);
-    // The clock's node comes before that of the held stream. Nevertheless the hold sees the value of the same moment.
+    // The clock's node comes before the held stream's node. Nevertheless the hold sees the value of the same moment.
     let clock = x.every(2);
     assert_eq!(all(&x.hold(&clock, 99)), [0, 2, 4, 6]);
     let x = source(5);

@@ -161,7 +161,7 @@ impl Handled {
         }
         if before.sa_sigaction == handler() {
             // This module's own handler was installed already. The process may be a fork made while a question was open, or the
-            // program may have saved this handler as the former action and restored it.
+            // program may have saved this handler as the previous action and restored it.
             before.sa_sigaction = libc::SIG_DFL;
         }
         Ok(Handled { before })
@@ -169,7 +169,7 @@ impl Handled {
 }
 
 impl Drop for Handled {
-    /// Restores the former action, unless the program has installed a handler of its own meanwhile.
+    /// Restores the previous action, unless the program has installed its own handler meanwhile.
     fn drop(&mut self) {
         let is_own = |action: libc::sigaction| action.sa_sigaction == handler();
         if exchange(None).is_ok_and(is_own)
@@ -187,7 +187,7 @@ fn is_of_program(action: &libc::sigaction) -> bool {
     ![libc::SIG_DFL, libc::SIG_IGN, handler()].contains(&action.sa_sigaction)
 }
 
-/// Sets the signal's action, or leaves it as it is if `action` is `None`. Returns the former action.
+/// Sets the signal's action, or leaves it unchanged if `action` is `None`. Returns the previous action.
 fn exchange(action: Option<&libc::sigaction>) -> Result<libc::sigaction, NoBacktrace> {
     // SAFETY: zeros are a valid value of the structure, which the call fills. The new action is valid: it comes from `begin` or
     // from an earlier call.

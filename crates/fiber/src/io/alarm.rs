@@ -29,7 +29,7 @@ impl Alarm for EventFd {
         // the descriptor.
         let fd = self.0.lock().upgrade();
         if let Some(fd) = fd {
-            // The counter is never read: each addition triggers an event of its own, and the sum never reaches the limit of 2^64
+            // The counter is never read: each addition triggers a separate event, and the sum never reaches the limit of 2^64.
             // - 2.
             let _ = rustix::io::write(&*fd, &1_u64.to_ne_bytes());
         }

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 /// How fibers wait for descriptors: the four models of Unix. The results are the same under each, and so are time limits
 /// and cancellation.
 ///
-/// [`Options::io`](crate::Options::io) sets the model of a runtime, and [`Builder::io`](crate::Builder::io) that of a fiber.
-/// Code outside fibers always blocks its thread.
+/// [`Options::io`](crate::Options::io) sets the model of a runtime, and [`Builder::io`](crate::Builder::io) sets the model of a
+/// fiber. Code outside fibers always blocks its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum IoModel {

@@ -49,7 +49,7 @@ use crate::waiter::{Waiter, yield_fiber};
 /// ```
 ///
 /// # Errors
-/// Returns the errors of `poll(2)`, and those of `epoll_ctl(2)` if the worker gets no memory or no descriptor.
+/// Returns an error from `poll(2)`, or from `epoll_ctl(2)` if the worker gets no memory or no descriptor.
 #[track_caller]
 pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
     let at = Location::caller();

@@ -284,8 +284,8 @@ impl Poller {
             Err(Errno::PERM) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        // The entry's `registration` stays that of the source, if there is one. A source therefore draws no conclusion about its
-        // bytes from the events of this registration.
+        // If there is a source, the entry's `registration` remains the source's. A source therefore draws no conclusion about
+        // its bytes from the events of this registration.
         let waiters = self.waiters.entry(fd.as_raw_fd()).or_default();
         waiters.is_for_once |= is_added;
         waiters.push_once(fiber);

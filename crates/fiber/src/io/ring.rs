@@ -4,7 +4,7 @@
 //! in one system call. The kernel may use an operation's buffer until the operation is complete, whatever happens to the fiber.
 //! [`complete`] therefore does not return or unwind before the operation is complete. If the fiber is cancelled, or its
 //! deadline passes, `complete` asks the kernel to cancel the operation, and then waits for the completion of the *operation*,
-//! not only for that of the cancellation. Buffers can therefore be borrowed, even from the stack.
+//! not only of the cancellation. Buffers can therefore be borrowed, even from the stack.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

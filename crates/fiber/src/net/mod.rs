@@ -33,9 +33,9 @@
 //! [`TimedOut`](std::io::ErrorKind::TimedOut). No call fails with `WouldBlock` or `Interrupted`.
 //!
 //! # Cost
-//! A call that need not wait costs its system call and a few nanoseconds. Under [`Readiness`](crate::IoModel::Readiness), a wait
-//! adds no system call of its own, because the worker polls for all its fibers at once. Only the first wait for a descriptor adds
-//! a call, which registers the descriptor.
+//! A call that need not wait costs its system call and a few nanoseconds. Under [`Readiness`](crate::IoModel::Readiness), a
+//! wait adds no system call, because the worker polls for all its fibers together. Only the first wait for a descriptor adds a
+//! call, which registers the descriptor.
 //!
 //! # Cancellation
 //! A cancelled fiber unwinds in its next call, even if the call need not wait. No data are lost: a fiber that unwinds in a

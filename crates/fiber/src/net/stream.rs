@@ -144,7 +144,7 @@ macro_rules! timeouts {
             /// Returns the time limit of each read.
             ///
             /// # Errors
-            /// Never fails; the signature is that of the standard library.
+            /// Never fails; the signature matches the standard library.
             pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
                 Ok(self.source.timeout(Interest::Read))
             }
@@ -152,7 +152,7 @@ macro_rules! timeouts {
             /// Returns the time limit of each write.
             ///
             /// # Errors
-            /// Never fails; the signature is that of the standard library.
+            /// Never fails; the signature matches the standard library.
             pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
                 Ok(self.source.timeout(Interest::Write))
             }

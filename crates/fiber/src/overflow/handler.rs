@@ -49,7 +49,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     pass_on(signal, code, info, context);
 }
 
-/// Reports an overflow and aborts the process if the address lies in the fiber's guard.
+/// Reports an overflow and aborts the process if the address is in the fiber's guard.
 fn report_overflow(fiber: &Core, setting: &str, address: usize) {
     let Some([limit, floor, top]) = fiber.state.stack() else { return };
     if !(limit..floor).contains(&address) {
@@ -98,7 +98,7 @@ fn clipped(name: &str) -> &str {
     &name[..end]
 }
 
-/// Passes the signal on to the former handler.
+/// Passes the signal on to the previous handler.
 fn pass_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.get();
     match before.map_or(libc::SIG_DFL, |before| before.sa_sigaction) {

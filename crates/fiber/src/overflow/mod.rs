@@ -1,7 +1,7 @@
 //! Stack overflows: the report that names the fiber before the process aborts.
 //!
 //! The first runtime installs a handler for `SIGSEGV`, which runs on its own stack. A fault in the guard of the fiber that runs
-//! on the faulting thread is an overflow: the handler writes the fiber's name and the stack's size to standard error and
+//! on the faulting thread is an overflow. The handler writes the fiber's name and the stack's size to standard error and
 //! aborts, so that a core dump shows the stack. The fiber cannot continue: it was stopped in the middle of an arbitrary
 //! function, and its destructors cannot run.
 //!

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-/// The size of a signal stack. It is large enough for this crate's handler, and for the former handler, which may print a
+/// The size of a signal stack. It is large enough for this crate's handler, and for the previous handler, which may print a
 /// backtrace.
 const BYTES: usize = 128 * 1024;
 
@@ -41,8 +41,8 @@ impl SignalStack {
 
 impl Drop for SignalStack {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped on its own thread, outside a handler. The kernel uses the former signal stack from then
-        // on, so the mapping is unused.
+        // SAFETY: the value is dropped on its own thread, outside a handler. The kernel uses the previous signal stack from
+        // then on, so the mapping is unused.
         unsafe {
             if libc::sigaltstack(&raw const self.before, ptr::null_mut()) == 0 {
                 libc::munmap(self.mapping, self.mapped_bytes);

@@ -107,8 +107,8 @@ impl Joiner {
         }
     }
 
-    /// Changes the word as soon as it is not pinned. Returns without a change if `may` returns `false` for the word. Returns the
-    /// former word.
+    /// Changes the word as soon as it is not pinned. Returns without a change if `may` returns `false` for the word. Returns
+    /// the previous word.
     fn change(&self, to: impl Fn(usize) -> usize, may: impl Fn(usize) -> bool) -> usize {
         let mut word = self.0.load(Acquire);
         let mut tries = 0u32;

@@ -40,7 +40,7 @@ impl Work for Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // SAFETY: nothing uses the fiber any more; loom checks it.
+        // SAFETY: nothing uses the fiber from here on; loom checks it.
         self.0.with_mut(|probe| unsafe { *probe = 1 });
     }
 }

@@ -1,6 +1,6 @@
 //! Backtraces of waiting fibers. Each fiber captures its own.
 //!
-//! The unwinder of a program can only unwind the stack on which it runs, not that of a suspended fiber. A dump therefore sets a
+//! A program's unwinder can unwind only the stack on which it runs, not the stack of a suspended fiber. A dump therefore sets a
 //! flag in each fiber and wakes it. A fiber that resumes and finds the flag captures its backtrace. To its caller, this is a
 //! spurious wake-up, so the caller waits again.
 

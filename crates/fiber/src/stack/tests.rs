@@ -34,7 +34,7 @@ fn is_readable(address: usize) -> bool {
 /// Writes to the stack at `depth` bytes below its top.
 fn touch(stack: &Stack, depth: usize) {
     let (_, top) = stack.span();
-    // SAFETY: the test owns the stack, and the address lies in it.
+    // SAFETY: the test owns the stack, and the address is in the stack.
     unsafe { ptr::write_volatile((top - depth) as *mut u8, 7) };
 }
 

@@ -139,8 +139,8 @@ impl Decide<'_> {
     }
 
     /// Returns the actors from which a run of the block must demand values, with their rates. These are the actors that feed no
-    /// other actor of the block, and the actors that feed a queue that may grow. The latter must be demanded themselves, because
-    /// demand from the queue's reader alone would never make the queue grow.
+    /// other actor of the block, and the actors that feed a queue that may grow. Actors that feed such a queue must be demanded
+    /// themselves, because demand from the queue's reader alone would never make the queue grow.
     fn targets(&self, lines: &[usize], grows: &[usize], rates: &[Option<Rate>]) -> (Vec<usize>, Vec<Rate>) {
         let edge = |line: usize| self.diagram.lines[line].edge.map(|edge| &self.net.edges[edge]);
         let mut targets: Vec<(usize, Rate)> = Vec::new();

@@ -4,7 +4,7 @@
 //! points: it is an edge of the net, or a link from a clock to a data decision that lets only some of the clock's values pass.
 //! A reduce has two points without a line between them, because its input and its output have no common clock.
 //!
-//! A *block* is a maximal set of lines in which any two lines lie on a common cycle. A line on no cycle is a block of its own.
+//! A *block* is a maximal set of lines in which any two lines lie on a common cycle. A line on no cycle is a separate block.
 
 use std::collections::VecDeque;
 

@@ -84,8 +84,8 @@ impl Rate {
             if rest_left == 0 || rest_right == 0 {
                 return rest_left != rest_right && ((rest_left == 0) != turned);
             }
-            // The fractions `rest_left / b` and `rest_right / d` remain. Their order is the reverse of that of their reciprocals,
-            // which are compared next.
+            // The fractions `rest_left / b` and `rest_right / d` remain. They compare in the reverse order of their
+            // reciprocals, which are compared next.
             (a, b, c, d) = (b, rest_left, d, rest_right);
             turned = !turned;
         }

@@ -64,8 +64,8 @@ impl Graph {
     /// Adds a node whose values take 8 bytes and returns its number.
     ///
     /// # Panics
-    /// Panics if the number of inputs does not fit the operator, an input is not in the graph yet or is a sink, a
-    /// number in the operator is out of range, or the graph already has [`MAX_NODES`] nodes.
+    /// Panics if the number of inputs does not fit the operator, or if an input is not in the graph yet or is a sink. Also
+    /// panics if a number in the operator is out of range, or the graph already has [`MAX_NODES`] nodes.
     pub fn add(&mut self, operator: Operator, inputs: &[NodeId], label: &str) -> NodeId {
         self.add_node(Node {
             operator,

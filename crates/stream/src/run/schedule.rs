@@ -33,7 +33,7 @@ struct Firing {
     begin: usize,
 }
 
-/// The recorded firings: first those that lead to the period, and then those of the period.
+/// The recorded firings: first the firings that lead to the period, and then the firings of the period.
 #[derive(Debug)]
 pub(crate) struct Record {
     firings: Vec<Firing>,

@@ -96,7 +96,7 @@ pub(super) struct Works {
     pub(super) actors: Vec<Code>,
     /// The code of each actor's tree; `None` for a branch at which the net alone decides which values pass.
     pub(super) trees: Vec<Vec<Option<Step>>>,
-    /// The queue of each edge; `None` for that of the sink.
+    /// The queue of each edge; `None` for the sink's edge.
     pub(super) queues: Vec<Option<Inlet>>,
     /// The number of firings so far.
     pub(super) moment: Rc<Cell<u64>>,
@@ -105,7 +105,7 @@ pub(super) struct Works {
 }
 
 impl Works {
-    /// Runs the code of an actor, without that of its tree. Returns the reason to stop, if there is one. A source that has
+    /// Runs the code of an actor, without the code of its tree. Returns the reason to stop, if there is one. A source that has
     /// ended returns [`Stop::End`].
     #[inline(always)]
     pub(super) fn act(&mut self, actor: usize, turn: &Turn, steps: &mut u64) -> Option<Stop> {

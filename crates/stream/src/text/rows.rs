@@ -1,8 +1,8 @@
 //! Rows of CSV.
 //!
-//! A row without quotes is a line whose fields end at commas. Such a row is split here if it lies completely in the current
-//! block. All other rows are read by the reader of the `csv` crate. That reader gets the input line by line, so that it reads
-//! nothing beyond its row.
+//! A row without quotes is a line whose fields end at commas. Such a row is split here if all of it is in the current block.
+//! All other rows are read by the reader of the `csv` crate. That reader gets the input line by line, so that it reads nothing
+//! beyond its row.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -74,9 +74,9 @@ impl Rows {
     }
 }
 
-/// An input that is read in blocks. In this file, the *reader* is that of the `csv` crate, which gets lines from here. A row must
-/// not be much longer than [`MAX_RECORD`]: without this limit, a quote that is never closed would turn all further input into one
-/// row.
+/// An input that is read in blocks. In this file, the *reader* is the reader of the `csv` crate, which gets lines from here. A
+/// row must not be much longer than [`MAX_RECORD`]: without this limit, a quote that is never closed would turn all further
+/// input into one row.
 ///
 /// At the end of the input, the reader gets an additional newline, which ends the last row. If the reader then asks for more
 /// bytes, the last row has an open quote.
