@@ -146,7 +146,7 @@ impl Joiner {
     }
 }
 
-/// Held during a search. Without this lock, two searches along the same cycle could each wait for the other to unpin a word.
+/// A search holds this lock. Without it, two searches along the same cycle could each wait for the other to unpin a word.
 #[cfg(not(loom))]
 static SEARCH: Mutex<()> = Mutex::new(());
 #[cfg(loom)]

@@ -32,7 +32,7 @@ pub(crate) use layout::{Layout, page_bytes};
 pub(crate) use pool::StackPool;
 pub use pool::StackReport;
 
-/// A stack that its owner may run code on. The stack's pool must outlive this use.
+/// An owned stack, on which code can run. The stack's pool must outlive its use.
 #[derive(Debug)]
 pub(crate) struct Stack {
     top: StackPointer,
