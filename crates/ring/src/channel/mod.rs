@@ -40,7 +40,7 @@
 //! receivers and senders is ready; a [`WaitSet`](crate::WaitSet) waits for arrivals on channels that were created with
 //! it. **Streams.** The feature `futures` adds `Receiver::into_stream` and `Sender::into_sink`.
 //!
-//! **The end.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
+//! **Disconnection.** When all senders are gone, receivers get the values that were sent and then [`Disconnected`]. When all
 //! receivers are gone, senders get their values back, and the values in the channel are dropped at once. The last
 //! receiver drops them; a sender whose `send` adds a value at the same time drops that value itself. (Values behind an
 //! open [`Permit`] are dropped when the permit is used or dropped.) A thread that learns of a disconnection sees

@@ -1,4 +1,4 @@
-//! What differs between two contents.
+//! The difference between two contents, as lines for a reader.
 
 use millstream_command::screen::shown;
 
