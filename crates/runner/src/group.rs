@@ -66,8 +66,8 @@ impl Fold {
     pub fn of(self, so_far: Option<Number>, number: Number) -> Result<Number, String> {
         Ok(match (so_far, self) {
             (Some(sum), Self::Sum | Self::Mean) => sum.plus(number).ok_or("the sum is too large")?,
-            (Some(least), Self::Min) if least.cmp(number).is_le() => least,
-            (Some(most), Self::Max) if most.cmp(number).is_ge() => most,
+            (Some(least), Self::Min) if least.order(number).is_le() => least,
+            (Some(most), Self::Max) if most.order(number).is_ge() => most,
             _ => number,
         })
     }

@@ -3,7 +3,7 @@
 //! The interface follows the command and may change in any release. [`millstream_flow`] is the library for flows of a
 //! Rust program.
 //!
-//! - [`file`]: flow files, from text to a checked model;
+//! - [`mod@file`]: flow files, from text to a checked model;
 //! - [`source`], [`record`] and [`payload`]: the sources of units, the units, and their bytes;
 //! - [`ops`]: the operations that stages perform on them, with the [`printer`] for their outputs and the [`group`]s that
 //!   they gather;
@@ -13,6 +13,8 @@
 //! - [`leftovers`]: the temporary files of a killed run, listed in the [run-time folder](runtime_folder);
 //! - [`regular`] and [`web_url`]: files and servers whose names come from data;
 //! - [`json_bytes`]: paths as JSON strings, without loss; [`json_member`]: the members of JSON objects.
+
+#![allow(rustdoc::private_intra_doc_links, reason = "the docs are for readers of the source")]
 
 pub mod descriptors;
 pub mod file;

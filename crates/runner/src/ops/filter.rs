@@ -80,8 +80,10 @@ impl Test {
             Self::Content { path, zstd } => same::has_content(&path.render(record)?, *zstd, &record.payload, cx)?,
             Self::Has(text) => text.fields().all(|(field, _)| record.field(field).is_some()),
             Self::Stale { target, than } => older(&target.render(record)?, &than.render(record)?)?,
-            Self::Number { number, bounds } => is_within(number, bounds, record, "number", Number::parse, Number::cmp)?,
-            Self::Date { date, bounds } => is_within(date, bounds, record, "date", Moment::parse, Moment::cmp)?,
+            Self::Number { number, bounds } => {
+                is_within(number, bounds, record, "number", Number::parse, Number::order)?
+            }
+            Self::Date { date, bounds } => is_within(date, bounds, record, "date", Moment::parse, Moment::order)?,
             Self::Text { text, test } => text_holds(&rendered(text, record)?, test, record)?,
             Self::Size { at_least, below } => {
                 let size = record.known_size();

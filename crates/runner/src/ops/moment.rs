@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime, PrimitiveDateTime};
 
-/// See the [module](self).
+/// A moment of a flow file or a field.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment(OffsetDateTime);
 
@@ -32,7 +32,7 @@ impl Moment {
     }
 
     /// Compares two moments, whatever their offsets from UTC.
-    pub fn cmp(self, other: Self) -> Ordering {
+    pub fn order(self, other: Self) -> Ordering {
         self.0.unix_timestamp_nanos().cmp(&other.0.unix_timestamp_nanos())
     }
 }
@@ -62,7 +62,7 @@ mod tests {
             ("2026-031T12:00:00Z", Equal, "2026-01-31T12:00:00Z"),
             ("2024-02-29", Less, "2024-03-01"),
         ] {
-            assert_eq!(moment(one).cmp(moment(other)), order, "{one} and {other}");
+            assert_eq!(moment(one).order(moment(other)), order, "{one} and {other}");
         }
     }
 

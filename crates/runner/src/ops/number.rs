@@ -25,7 +25,7 @@ impl Number {
     }
 
     /// The order of two numbers. A whole number and a real number are compared with the precision of a double.
-    pub fn cmp(self, other: Self) -> Ordering {
+    pub fn order(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Whole(one), Self::Whole(other)) => one.cmp(&other),
             (one, other) => one.as_real().total_cmp(&(other.as_real() + 0.0)),
@@ -78,7 +78,7 @@ mod tests {
     use super::Number;
 
     fn cmp(one: &str, other: &str) -> Option<Ordering> {
-        Some(Number::parse(one.as_bytes())?.cmp(Number::parse(other.as_bytes())?))
+        Some(Number::parse(one.as_bytes())?.order(Number::parse(other.as_bytes())?))
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Stream {
 
 impl RandomAccess {
     /// The number of bytes.
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         match &self.0 {
             Base::File(opened) => opened.len,
             Base::Bytes(bytes) => bytes.len() as u64,
@@ -47,7 +47,7 @@ impl RandomAccess {
     /// The `len` bytes from `at` on, or fewer if the content ends before that. [`is_unread`] recognises errors of the
     /// system.
     pub fn section(&self, at: u64, len: u64) -> Section {
-        let end = at.saturating_add(len).min(self.len());
+        let end = at.saturating_add(len).min(self.size());
         Section { content: self.clone(), at: at.min(end), end }
     }
 }

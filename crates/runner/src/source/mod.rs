@@ -2,7 +2,7 @@
 //!
 //! [`open`] returns an iterator of [`Record`]s. The flow's workers call the iterator when the flow has room for another
 //! unit. A problem that is found before the first unit, such as a missing INPUT, is an error of the command. A later
-//! problem, such as a folder that cannot be read, becomes a record with a [`fault`](Record::fault), which is counted
+//! problem, such as a folder that cannot be read, becomes a record with a fault, which is counted
 //! and reported like any other failed unit.
 
 mod again;

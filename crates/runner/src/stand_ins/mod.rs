@@ -19,6 +19,5 @@ pub struct StandIns {
     /// The command that runs in place of programs.
     pub program: Arc<StandInProgram>,
     /// The responses sent in place of servers.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests reach it"))]
     pub server: Server,
 }

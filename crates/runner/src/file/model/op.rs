@@ -46,12 +46,12 @@ pub enum OpSpec {
     /// `http-get` and `http`: the response's body becomes the payload. A status of 400 or more is a failure: permanent for 4xx
     /// except 408 and 429; for other statuses, `retry` applies.
     Http(HttpSpec),
-    /// `filter`: units for which the condition is false leave by [`StageSpec::otherwise`].
+    /// `filter`: units for which the condition is false leave by [`StageSpec::otherwise`](super::StageSpec::otherwise).
     Filter {
         /// The condition.
         when: Condition,
     },
-    /// `unique`: units whose text has occurred before leave by [`StageSpec::otherwise`].
+    /// `unique`: units whose text has occurred before leave by [`StageSpec::otherwise`](super::StageSpec::otherwise).
     Unique {
         /// The text.
         by: Template,
@@ -281,7 +281,6 @@ pub enum ExecStderr {
 
 /// The keys of the ops `http-get` and `http`.
 #[derive(Debug, Clone)]
-#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "the flow is refused, but read in full"))]
 pub struct HttpSpec {
     /// The URL, `http://` or `https://`.
     pub url: Template,

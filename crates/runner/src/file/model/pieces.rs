@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::file::template::Template;
 
-/// See [`OpSpec::Split`].
+/// See [`OpSpec::Split`](super::OpSpec::Split).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitSpec {
     /// The kind of the pieces.
@@ -54,7 +54,7 @@ impl SplitSpec {
     }
 }
 
-/// See [`OpSpec::Gather`].
+/// See [`OpSpec::Gather`](super::OpSpec::Gather).
 #[derive(Debug, Clone)]
 pub struct GatherSpec {
     /// Which units join one group.

@@ -82,8 +82,8 @@ impl Directory {
     /// There is no directory, or the archive is one part of several.
     pub(super) fn find(archive: &RandomAccess) -> Result<Self, Torn> {
         let senseless = |reason: &str| Torn::Senseless(format!("it is not a zip archive, or is damaged: {reason}"));
-        let tail_at = archive.len().saturating_sub(END + MAX_COMMENT);
-        let tail = read(archive, tail_at, archive.len() - tail_at)?;
+        let tail_at = archive.size().saturating_sub(END + MAX_COMMENT);
+        let tail = read(archive, tail_at, archive.size() - tail_at)?;
         let last = tail.len().checked_sub(END as usize).ok_or_else(|| senseless("it is too short"))?;
         // The comment may also contain the signature. Then the length after that signature does not match the end of
         // the archive.
