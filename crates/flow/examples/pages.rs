@@ -1,5 +1,5 @@
-//! A loop: the flow reads sites page by page, until a page is the last one of its site. A flow is an explicit state
-//! machine, so a site that waits for its next page occupies an entry in a queue, but no thread.
+//! A loop: the flow reads each site page by page, until it reaches the site's last page. A flow is an explicit state
+//! machine, so a site that waits for its next page occupies an entry in a queue, but not a thread.
 //!
 //! - `visit` takes one of the two slots at the site's host, and holds it until the unit leaves `page`, however many
 //!   pages that takes. If a host is busy, its sites do not delay others: later sites overtake them.
@@ -64,8 +64,8 @@ fn main() -> Result<(), BuildError> {
     for pair in &flow.plan().pairs {
         println!("checked: {pair}");
     }
-    // The source lists the sites host by host. Without a queue in which later sites overtake, only two at a time would
-    // run.
+    // The source lists the sites host by host. If later sites could not overtake earlier ones in the queue, only two
+    // sites would run at a time.
     let sites = (0..40).map(|name| Site { host: format!("host-{}", name / 8), name, page: 0, words: 0 });
     let report = flow.run(sites);
 

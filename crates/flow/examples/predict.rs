@@ -149,7 +149,7 @@ fn computing(settings: &[Setting], loops: f64) -> Flow<u64, u64> {
     flow.build(parse).unwrap()
 }
 
-/// Stages that wait and compute, with a split and a gathering between them.
+/// Stages that wait and compute, with a split and a gather between them.
 fn mixed(settings: &[Setting], loops: f64) -> Flow<u64, u64> {
     let mut flow = begin(settings, "mixed");
     let disk = flow.tokens("disk", disk(settings, 2));
@@ -211,7 +211,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The median and the 90 % quantile of the errors' sizes, in percent.
+/// The median and the 90 % quantile of the absolute errors, in percent.
 fn summary(errors: &[f64]) -> String {
     let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs() * 100.0).collect();
     sizes.sort_by(f64::total_cmp);
@@ -220,8 +220,8 @@ fn summary(errors: &[f64]) -> String {
 }
 
 /// Predicts the time of a flow by three rules that need no trace: mean value analysis, the bottleneck law, and the rule
-/// of three for the changed resource. The units pass stations one after the other, with a cap on units in flight. A
-/// station has a mean service time and a number of servers.
+/// of three (proportional scaling) for the changed resource. The units pass stations one after the other, with a cap on
+/// units in flight. A station has a mean service time and a number of servers.
 fn by_rules(stations: &[(f64, f64)], inflight: u64, units: f64, before: (f64, f64)) -> [f64; 3] {
     // A station with n servers is approximated by one server that is n times as fast, and a delay (Seidmann's
     // approximation).

@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     });
 
-    // One request prefers a short wait to a refusal. Another one must not run before a given time.
+    // One request prefers a short wait to a refusal. Another request must not run before a given time.
     let soon = Instant::now() + Duration::from_millis(50);
     println!("{}", service.submit_deadline(21, soon)?.wait()?);
     println!("{}", service.submit_at(50, soon)?.wait()?);

@@ -1,5 +1,5 @@
-//! Measures the cost of watching a flow: a scrape of its metrics with 60 stages and 100,000 keys, and the time for
-//! which an explanation of one unit among a million occupies the flow's lock.
+//! Measures the cost of watching a flow. One number is the time of a scrape of the metrics, with 60 stages and 100,000
+//! keys. The other is the time for which an explanation of one unit among a million occupies the flow's lock.
 //!
 //! `cargo run --release --example watching`
 

@@ -26,7 +26,7 @@ use crate::stage::{FnStage, Stage};
 use crate::stage_builder::StageBuilder;
 use crate::ticket::Sink;
 
-/// The default number of threads that run fibers. While code blocks one of them, the other continues.
+/// The default number of threads that run fibers. While a stage's code blocks one of them, the other one continues.
 const DEFAULT_FIBER_THREADS: usize = 2;
 
 /// The id of the next flow of this process. Only uniqueness matters, so relaxed ordering is enough.
@@ -51,7 +51,7 @@ impl<R> std::fmt::Debug for FlowBuilder<R> {
 }
 
 impl Flow<(), ()> {
-    /// Begins a flow whose retired units yield `R`.
+    /// Begins to build a flow whose retired units yield `R`.
     pub fn builder<R: Send + 'static>(name: impl Into<String>) -> FlowBuilder<R> {
         FlowBuilder::new(name.into())
     }
@@ -91,7 +91,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
         self
     }
 
-    /// Sets the cap on payload bytes in flight (default: none), as [`StageBuilder::bytes`] weighs them.
+    /// Sets the cap on payload bytes in flight (default: none). [`StageBuilder::bytes`] sets how payloads are weighed.
     ///
     /// A unit larger than the whole budget is admitted alone, and counts as oversize in the report.
     ///
@@ -121,7 +121,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     /// Sets the function that gets the dead letters of units without a ticket. The function runs on the worker that
-    /// gave the unit up.
+    /// gave up on the unit.
     ///
     /// Without such a function, the flow's report keeps the first
     /// [`Report::DEAD_LETTERS_KEPT`](crate::Report::DEAD_LETTERS_KEPT) of them.
@@ -163,9 +163,9 @@ impl<R: Send + 'static> FlowBuilder<R> {
     }
 
     /// Sets the maximum number of keys that a keyed resource may have at once (default
-    /// [`DEFAULT_MAX_KEYS`](crate::DEFAULT_MAX_KEYS)); at the maximum, a unit with a new key waits until an existing
-    /// key is forgotten. If no key ever becomes unused, that unit waits without end, so set the maximum higher than
-    /// the number of keys that are busy at once.
+    /// [`DEFAULT_MAX_KEYS`](crate::DEFAULT_MAX_KEYS)). At the maximum, a unit with a new key waits until an existing
+    /// key is forgotten. If no key ever becomes unused, that unit waits forever, so set the maximum higher than the
+    /// number of keys that are busy at once.
     pub fn max_keys(&mut self, resource: Resource, keys: usize) -> &mut Self {
         if let Some(spec) =
             self.draft.resources.get_mut(usize::from(resource.index)).filter(|_| resource.flow == self.draft.id)
@@ -253,28 +253,29 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// units, its children.
     ///
     /// The flow takes children from the iterator only while it has room for them, so an input may have any number of
-    /// children. Without room, the parent waits, and later continues where it stopped. The children go to the stage's
-    /// exit. Each child has a number of its own, and knows the number of its parent ([`Cx::parent`]). The parent counts
-    /// as retired when its last child has left. A ticket for the parent yields
+    /// children. While there is no room, the parent waits. It later continues where it stopped. The children go to the
+    /// stage's exit. Each child has its own number, and knows the number of its parent ([`Cx::parent`]). The parent
+    /// counts as retired when its last child has left. A ticket for the parent yields
     /// [`Unfinished::Split`](crate::Unfinished::Split) once the parent has produced its last child.
     ///
     /// The iterator must own what it reads, because the engine keeps the input for a dead letter. An error or a panic
     /// of the iterator is a failure of the parent; the children produced so far continue. The parent is retried only
     /// if it has produced no child.
     ///
-    /// In a flow with `n` stages that split, the cap on units in flight is divided into `n + 1` equal parts: one part
-    /// for newly admitted units, and one part for the children of each stage that splits. If the flow is full of units
-    /// to be split and nothing else moves, one unit produces one child beyond the caps. If that child must be split in
-    /// turn, it is the next unit that may exceed the caps, because deeper units come first. So the flow exceeds its
-    /// caps by at most one unit for each level of children.
+    /// In a flow with `n` stages that split, the cap on units in flight is divided into `n + 1` equal parts. One part
+    /// is for newly admitted units, and each stage that splits has one part for its children. If the flow is full of
+    /// units to be split and nothing else moves, one unit produces one child beyond the caps. If that child must be
+    /// split in turn, it is the next unit that may exceed the caps, because deeper units come first. So the flow
+    /// exceeds its caps by at most one unit for each level of children.
     ///
-    /// The [needs](StageBuilder::need) of the stage are granted for each run of the stage, and one run produces
-    /// several children. The [time limit](StageBuilder::timeout) applies to the closure, and to each step of the
-    /// iterator. An iterator that blocks delays the children of the same run, and belongs in a
-    /// [blocking](StageBuilder::blocking) stage.
+    /// The [needs](StageBuilder::need) of the stage are granted for each run of the stage, and one run produces several
+    /// children. The [time limit](StageBuilder::timeout) applies to the closure, and to each step of the iterator. An
+    /// iterator that blocks delays the children of the same run, so use it in a [blocking](StageBuilder::blocking)
+    /// stage.
     ///
     /// [`build`](Self::build) refuses a bound on the queue of this stage, or of a stage that directly follows it. It
-    /// also refuses a need of this stage or an earlier one, if it is [held until](crate::Need::until) this stage or a later one.
+    /// also refuses a need of this stage or an earlier stage that is [held until](crate::Need::until) this stage or a
+    /// later stage.
     ///
     /// ```
     /// use millstream_flow::{Failure, Flow};
@@ -313,8 +314,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// leaves the flow, and counts as [gathered](crate::Report::gathered). A ticket for a member yields
     /// [`Unfinished::Gathered`](crate::Unfinished::Gathered).
     ///
-    /// When the flow ends, open groups are closed stage by stage, beginning with the stage from which the most other
-    /// stages can be reached. So the closed groups can still join groups of later stages.
+    /// When the flow ends, open groups are closed stage by stage, beginning with the stage that can reach the most
+    /// other stages. So the closed groups can still join groups of later stages.
     ///
     /// The [needs](StageBuilder::need) of the stage are granted for the run in which a unit joins, and again for the
     /// run in which a group is closed. A [time limit](StageBuilder::timeout) has no effect here. [`build`](Self::build)

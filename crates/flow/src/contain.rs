@@ -25,9 +25,9 @@ pub(crate) fn contain<T>(code: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Runs a wake-up, which may poll its task at once. Returns whether it ran to its end.
+/// Runs a wake-up, which may poll its task at once. Returns whether the wake-up ended without a panic.
 pub(crate) fn wake(waker: Contained<Waker>) -> bool {
-    // A thread that is ending no longer has the flag. No code that runs on such a thread needs it.
+    // On a thread that is ending, the flag may already be destroyed. No code that runs on such a thread needs the flag.
     let before = WAKES.try_with(|wakes| wakes.replace(true)).unwrap_or(true);
     let ended = contain(|| waker.into_inner().wake()).is_some();
     let _ = WAKES.try_with(|wakes| wakes.set(before));
@@ -40,7 +40,7 @@ pub(crate) fn is_waking() -> bool {
     WAKES.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Drops the payload of a panic. A payload that panics when it is dropped is leaked.
+/// Drops the payload of a panic. If its destructor panics, the payload of that second panic is leaked.
 pub(crate) fn drop_panic(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(another);
@@ -57,7 +57,7 @@ impl<T> Contained<T> {
         Contained(ManuallyDrop::new(value))
     }
 
-    /// Returns the value. A panic of its destructor is then no longer contained.
+    /// Returns the value. From then on, a panic of the value's destructor is not contained.
     #[inline]
     pub(crate) fn into_inner(self) -> T {
         let mut this = ManuallyDrop::new(self);

@@ -47,23 +47,24 @@ pub enum SetError {
 /// there is room.
 ///
 /// Changing a cap or the workers uses [`epoch`](millstream_sync::reclaim::epoch), which may run destructors of values
-/// that the calling thread has retired. So hold no lock that such a destructor acquires.
+/// that the calling thread has retired. So do not hold a lock that such a destructor acquires.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Control {
-    /// The state of the flow at this moment. Costs some microseconds per stage, under the flow's lock.
+    /// The state of the flow at this moment. Takes a few microseconds per stage, under the flow's lock.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.snapshot()
     }
 
-    /// The maximum number of holders, and of units first in line, that an explanation names.
+    /// The maximum number of holders that an explanation names, and the maximum number of units at the head of the
+    /// line.
     pub const EXPLAINED: usize = 10;
 
-    /// Explains a unit in flight: where it is, for how long, what it waits for, and which units hold what it waits
-    /// for.
+    /// Explains a unit in flight: where the unit is, how long it has been there, what it waits for, and which units
+    /// hold the resource that it waits for.
     ///
     /// The call searches all units in flight, so it costs O(units in flight). The search works in steps of 4,096
     /// units under the flow's lock, and pauses after each step for as long as the step took. The example `watching`
@@ -100,7 +101,7 @@ impl Control {
     /// ```
     ///
     /// # Errors
-    /// No unit in flight has this number.
+    /// Returns an error if no unit in flight has this number.
     pub fn explain_unit(&self, number: u64) -> Result<UnitState, NoUnit> {
         self.shared.explain_unit(number, Self::EXPLAINED)
     }
@@ -133,7 +134,7 @@ impl Control {
     /// ```
     ///
     /// # Panics
-    /// If `label` does.
+    /// Panics if `label` panics.
     pub fn find_units<T: 'static, L>(&self, most: usize, label: impl FnMut(&T) -> Option<L>) -> FoundUnits<L> {
         self.shared.find_units(most, label)
     }
@@ -144,13 +145,13 @@ impl Control {
     /// does, until it knows all holders.
     ///
     /// # Errors
-    /// If there is no such resource, or no unit uses the key at present.
+    /// Returns an error if there is no such resource, or no unit uses the key at present.
     pub fn explain_line(&self, resource: &str, key: Option<&str>) -> Result<LineState, NoLine> {
         self.shared.explain_line(resource, key, Self::EXPLAINED)
     }
 
-    /// The keys for which the most units wait: for each keyed resource, in the order of declaration, up to `most` keys, the
-    /// busiest first.
+    /// Returns the keys for which the most units wait: up to `most` keys of each keyed resource, the busiest key first.
+    /// The resources are in the order of declaration.
     ///
     /// Costs O(keys), in steps of 4,096 keys under the flow's lock.
     pub fn busiest_keys(&self, most: usize) -> Vec<KeySnapshot> {
@@ -159,14 +160,15 @@ impl Control {
 
     /// Reports the [fibers](crate::StageBuilder::fibers) of the flow, grouped by stage and by the call in which they wait.
     ///
-    /// Costs about a microsecond for each fiber, and does not take the flow's lock. The fibers continue meanwhile.
+    /// Costs about a microsecond for each fiber, and does not take the flow's lock. The fibers continue in the
+    /// meantime.
     #[cfg(feature = "fibers")]
     pub fn fibers(&self) -> Fibers {
         self.shared.fibers().look(None)
     }
 
-    /// Like [`fibers`](Self::fibers), but also groups waiting fibers by their backtraces. Waits for the backtraces for
-    /// at most `limit`.
+    /// Like [`fibers`](Self::fibers), but also groups waiting fibers by their backtraces. Waits at most `limit` for the
+    /// backtraces.
     ///
     /// Each fiber is woken, takes its own backtrace, and waits again. This costs its thread tens of microseconds, and
     /// some KiB of the fiber's stack. The names of functions are then resolved for the largest
@@ -190,7 +192,7 @@ impl Control {
     /// Sets the cap on units in flight.
     ///
     /// # Errors
-    /// If `units` is zero.
+    /// Returns an error if `units` is zero.
     pub fn set_inflight(&self, units: u64) -> Result<(), SetError> {
         let most = Column::<u8>::MAX_ROWS as u64;
         if units == 0 || units > most {
@@ -204,7 +206,7 @@ impl Control {
     /// Sets the cap on payload bytes in flight; `u64::MAX` removes it.
     ///
     /// # Errors
-    /// If `bytes` is zero.
+    /// Returns an error if `bytes` is zero.
     pub fn set_memory(&self, bytes: u64) -> Result<(), SetError> {
         if bytes == 0 {
             let must = "it must be at least one byte".to_owned();
@@ -217,7 +219,7 @@ impl Control {
     /// Sets the number of tokens of a resource, or of each of its keys. Zero pauses all units that need it.
     ///
     /// # Errors
-    /// If there is no such resource, or it is a rate or a pool.
+    /// Returns an error if there is no such resource, or it is a rate or a pool.
     pub fn set_capacity(&self, resource: &str, tokens: u64) -> Result<(), SetError> {
         self.set_supply(resource, Supply::Tokens(tokens))
     }
@@ -225,7 +227,7 @@ impl Control {
     /// Sets the rate of a resource, or of each of its keys.
     ///
     /// # Errors
-    /// If there is no such resource, it is not a rate, or the rate is not positive.
+    /// Returns an error if there is no such resource, it is not a rate, or the rate is not positive.
     pub fn set_rate(&self, resource: &str, rate: Rate) -> Result<(), SetError> {
         if !rate.is_valid() {
             let must = "a rate and its burst must be more than zero".to_owned();
@@ -266,8 +268,8 @@ impl Control {
     /// has no effect until [`set_shared_workers`](Self::set_shared_workers) raises the sum.
     ///
     /// # Errors
-    /// If there is no such stage, the ceiling is zero or more than [`MAX_WORKERS`] ([`MAX_FIBERS`] if the workers are
-    /// fibers), or the floor exceeds the ceiling.
+    /// Returns an error if there is no such stage, if the floor exceeds the ceiling, or if the ceiling is zero or more
+    /// than [`MAX_WORKERS`] ([`MAX_FIBERS`] if the workers are fibers).
     pub fn set_workers(&self, stage: &str, floor_to_ceiling: RangeInclusive<usize>) -> Result<(), SetError> {
         let (floor, ceiling) = (*floor_to_ceiling.start(), *floor_to_ceiling.end());
         let stages = self.shared.site().stages();
@@ -305,7 +307,7 @@ impl Control {
     /// ```
     ///
     /// # Errors
-    /// If `threads` is zero or more than [`MAX_WORKERS`].
+    /// Returns an error if `threads` is zero or more than [`MAX_WORKERS`].
     pub fn set_shared_workers(&self, threads: usize) -> Result<(), SetError> {
         if threads == 0 || threads > MAX_WORKERS {
             let must = format!("it must be from 1 to {MAX_WORKERS} threads");

@@ -70,7 +70,7 @@ impl Cx<'_> {
     /// Like [`cancelled`](Cx::cancelled), but returns a result, for use with `?`.
     ///
     /// # Errors
-    /// A failure that names the reason. The stage should return it.
+    /// Returns a failure that names the reason. The stage should return that failure.
     pub fn check(&self) -> Result<(), Failure> {
         if self.site.is_abandoned() {
             return Err(Failure::cancelled());
@@ -84,20 +84,20 @@ impl Cx<'_> {
     /// Reserves room in the flow's byte budget for a payload that is about to grow to `total_bytes`.
     ///
     /// # Errors
-    /// If the budget has no room and the stage is idempotent. The code should drop what it has made so far
-    /// and return the failure at once. The engine keeps the unit's input, waits until there is room, and runs the unit
-    /// again; this does not count as an attempt. In a stage that is not idempotent, the budget is exceeded instead, and
-    /// the report shows the excess. More than [`MAX_AMOUNT`] bytes are a permanent failure.
+    /// Returns a failure if the budget has no room and the stage is idempotent. The code should drop its partial
+    /// results and return that failure at once. The engine keeps the unit's input, waits until there is room, and runs
+    /// the unit again; this does not count as an attempt. In a stage that is not idempotent, the budget is exceeded
+    /// instead, and the report shows the excess. More than [`MAX_AMOUNT`] bytes are a permanent failure.
     pub fn reserve(&mut self, total_bytes: u64) -> Result<(), Failure> {
         let may_wait = self.site.stage(self.stage).idempotent;
         self.grow(total_bytes, may_wait)
     }
 
-    /// Like [`reserve`](Cx::reserve), for code that has had no effect yet. Such code can run again even in a stage
-    /// that is not idempotent, so the unit waits for room in every stage.
+    /// Like [`reserve`](Cx::reserve), for code that has not caused any side effects yet. Such code can run again even
+    /// in a stage that is not idempotent, so the unit waits for room in every stage.
     ///
     /// # Errors
-    /// As [`reserve`](Cx::reserve) in an idempotent stage.
+    /// Returns the errors that [`reserve`](Cx::reserve) returns in an idempotent stage.
     pub fn reserve_first(&mut self, total_bytes: u64) -> Result<(), Failure> {
         self.grow(total_bytes, true)
     }
@@ -117,7 +117,7 @@ impl Cx<'_> {
     /// Takes an object of a pool that the stage needs ([`Need::object`](crate::Need::object)).
     ///
     /// # Panics
-    /// If the stage does not need the pool, or the code already has an object of it.
+    /// Panics if the stage does not need the pool, or the code already has an object of it.
     pub fn object<'p, C>(&'p self, pool: &'p Pool<C>) -> PoolObject<'p, C> {
         let stage = self.site.stage(self.stage);
         assert!(
@@ -130,8 +130,9 @@ impl Cx<'_> {
         pool.take(&self.taken)
     }
 
-    /// Adds to the unit's times the work that a program or another thread has done for it while this thread waited:
-    /// the processor time `spent`, and the time for which the work was `delayed` because no processor was free.
+    /// Adds to the unit's times the work that a program or another thread has done for the unit while this thread
+    /// waited. `spent` is the processor time of the work, and `delayed` is the time for which the work waited because
+    /// no processor was free.
     ///
     /// Only traces (`Flow::record`, feature `trace`) use these times, to tell which part of a unit's time needs a
     /// processor.
@@ -144,9 +145,9 @@ impl Cx<'_> {
         self.site.is_witnessed()
     }
 
-    /// Makes the unit wait for `pause`, without a worker, before it enters its next stage.
+    /// Makes the unit wait for `pause` before it enters its next stage. The wait does not occupy a worker.
     ///
-    /// Meanwhile, the unit keeps what it [holds until](crate::Need::until) a later stage.
+    /// During the wait, the unit keeps the needs that it [holds until](crate::Need::until) a later stage.
     pub fn delay(&mut self, pause: Duration) {
         self.unit.change().delay(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX));
     }

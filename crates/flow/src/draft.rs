@@ -238,8 +238,9 @@ impl Draft {
         }
     }
 
-    /// The set-up of the stage for the engine. If the stage splits units, `splits` is its number among the stages
-    /// that split, counted from 1 in the order from the entry. A unit may reach `leads_to` stages from here.
+    /// Returns the engine's settings for the stage. If the stage splits units, `splits` is its number among the stages
+    /// that split, counted from 1 in the order from the entry. `leads_to` is the number of stages that a unit may reach
+    /// from here.
     pub(crate) fn setup(&self, resources: usize, splits: Option<u64>, leads_to: usize) -> StageSetup {
         let mut wants = Wants::new();
         let mut permits = Wants::new();

@@ -1,6 +1,6 @@
 //! The state of one unit or one line, which explains why units do not move.
 //!
-//! The structs will gain fields. To construct a value in a test, change the fields of a default one.
+//! The structs will gain fields. To construct a value in a test, begin with the default value and set its fields.
 
 /// The activity of a unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Doing {
     AwaitingMembers,
 }
 
-/// A unit and its location, in short.
+/// A unit and its location, in brief.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -197,9 +197,9 @@ pub struct FoundUnits<L> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct NoUnit {
-    /// The number asked for.
+    /// The requested number.
     pub unit: u64,
-    /// The number that the next unit will get. A unit that has a lower number but was not found has left, is in a
+    /// The number that the next unit will get. If a unit with a lower number was not found, it has left, is in a
     /// worker's batch, or was pulled just now.
     pub next: u64,
     /// The lowest and the highest number among the units that the search saw.
@@ -226,7 +226,7 @@ pub enum NoLine {
     NoKey {
         /// The resource.
         resource: String,
-        /// The key asked for.
+        /// The requested key.
         key: Option<String>,
         /// The number of keys now.
         keys: u64,

@@ -1,7 +1,7 @@
 //! Failures of units, and the dead letters of units that were given up.
 //!
 //! With `?`, a stage's code turns any error into a [`Failure`]. The stage's policy decides whether the unit is retried.
-//! When the stage gives the unit up, a [`DeadLetter`] keeps the unit's input, stage, attempts and cause.
+//! When the stage gives up on the unit, a [`DeadLetter`] keeps the unit's input, stage, attempts and cause.
 
 use std::any::Any;
 use std::fmt;
@@ -82,15 +82,15 @@ impl Failure {
         Failure::new(Cause::Timeout, message.into())
     }
 
-    /// Not a failure: the code has found that the unit needs other resources, and returns it to its stage's queue to
-    /// wait for them.
+    /// Creates a result that is not a failure: the code has found that the unit needs other resources, and returns the
+    /// unit to its stage's queue to wait for them.
     ///
-    /// The unit releases everything that this stage granted it, even what was to be held until a later stage, and no
-    /// thread waits with the unit. The unit's needs and weight are computed again from the payload, which the code has
-    /// changed for that purpose. For example, a fetch that is redirected releases its slot at one host before it waits
-    /// for a slot at another. After the [pause](Self::not_before), if there is one, the unit enters the queue behind
-    /// the others. A requeue counts neither as a failed attempt nor as a success, and the engine does not limit the
-    /// number of requeues. A requeue takes effect even after the stage's time limit.
+    /// The unit releases everything that this stage granted it, even the needs that it would have held until a later
+    /// stage. While the unit waits, it does not occupy a thread. The unit's needs and weight are computed again from
+    /// the payload, which the code has changed for that purpose. For example, a fetch that is redirected releases its
+    /// slot at one host before it waits for a slot at another. After the [pause](Self::not_before), if there is one,
+    /// the unit enters the queue behind the others. A requeue counts neither as a failed attempt nor as a success, and
+    /// the engine does not limit the number of requeues. A requeue takes effect even after the stage's time limit.
     ///
     /// An increase of the weight counts at once, without a wait for room in the byte budget. So code that makes its
     /// payload larger should call [`Cx::reserve`](crate::Cx::reserve) first.
@@ -125,7 +125,7 @@ impl Failure {
     }
 
     /// The same failure, with a minimum pause before the retry, for example because a server has asked for one. If the
-    /// policy's own pause is longer, the unit waits for that one.
+    /// policy's own pause is longer, that pause applies instead.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -229,7 +229,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// A unit that failed for good, with everything that is needed to understand the failure or to run the unit again.
+/// A unit that failed for good, with all the information needed to understand the failure or to run the unit again.
 #[non_exhaustive]
 pub struct DeadLetter {
     /// The unit's number in its flow (see [`Cx::unit`](crate::Cx::unit)).

@@ -113,7 +113,7 @@ impl Fibers {
         self.groups.iter().map(|group| group.fibers).sum()
     }
 
-    /// Describes the number of fibers, the depth of their stacks, and their trouble.
+    /// Describes the number of fibers, the depth of their stacks, and their problems.
     #[must_use]
     pub fn summary(&self) -> String {
         let fibers = self.total();

@@ -52,13 +52,13 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// Processes every unit of `source`, and returns when the last one has left.
     ///
     /// The source runs on the flow's workers, one at a time, and the flow takes units from it only when there is room
-    /// for them. (If a source has to stay on the calling thread, start a service and use
+    /// for them. (If a source must stay on the calling thread, start a service and use
     /// [`send_all`](crate::Submitter::send_all).)
     ///
     /// # Panics
-    /// - If the source panics. The flow is then abandoned.
-    /// - If the system refuses to start the first thread for ten seconds. The flow has then taken nothing from the
-    ///   source.
+    /// - Panics if the source panics. The flow is then abandoned.
+    /// - Panics if the system refuses to start the first thread for ten seconds. The flow has then taken nothing from
+    ///   the source.
     ///
     /// ```
     /// use millstream_flow::Flow;
@@ -75,17 +75,17 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
         let source = self.typed(source.into_iter());
         let service = self.start();
         let (tell, ended) = channel();
-        // SAFETY: dropping `detach`, even in a panic, first waits for the worker that pulls the source, and then
-        // takes the source out of the flow. This happens before the function returns, and no copy of the source
-        // exists. So the flow never uses the source beyond the lifetime that is hidden here.
+        // SAFETY: dropping `detach`, even in a panic, first waits for the worker that pulls the source, and then takes
+        // the source out of the flow. This happens before the function returns, and no copy of the source exists. So
+        // the flow never uses the source beyond the lifetime that is erased here.
         let source = unsafe { std::mem::transmute::<Box<dyn Source + '_>, Box<dyn Source + 'static>>(source) };
         let detach = Detach(&shared);
         shared.attach(source, move |end| drop(tell.send(end)));
         let end = ended.recv();
         let report = service.drain();
         drop(detach);
-        // The listener may have been told that the source had ended in another way, and the source may have panicked only
-        // then. So the flow is asked for a panic as well.
+        // The source may have panicked after the listener was told that the source had ended in another way. So this
+        // also checks whether the flow has recorded a panic.
         match (end, shared.source().take_panic()) {
             (Ok(SourceEnd::Panicked(panic)), _) | (_, Some(panic)) => resume_unwind(panic),
             // The other ends need no handling here: the report tells whether admission closed early.
@@ -112,8 +112,8 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// flow was closed, or the source panicked, which abandons the flow. The function should be quick. If it panics,
     /// the panic is printed and has no other effect.
     ///
-    /// Draining the service also closes the source, so wait for the source's end first if all its units are to be
-    /// admitted. The flow admits every unit that the source has returned. The drain does not wait for a source that has
+    /// Draining the service also closes the source, so first wait for the source's end if the flow must admit all its
+    /// units. The flow admits every unit that the source has returned. The drain does not wait for a source that has
     /// blocked for a tenth of a second, and drops the units that this source returns later.
     ///
     /// ```
@@ -144,8 +144,8 @@ impl<In: Send + 'static, R: Send + 'static> Flow<In, R> {
     /// Turns the flow into a service to which any thread can submit units. When the flow is full, `submit` waits.
     ///
     /// # Panics
-    /// If the system refuses to start the first thread for ten seconds. If it refuses a later thread, units only wait
-    /// until that thread can start.
+    /// Panics if the system refuses to start the first thread for ten seconds. If the system refuses a later thread,
+    /// units wait until that thread can start.
     pub fn start(self) -> Service<In, R> {
         self.start_with(Overload::Wait)
     }

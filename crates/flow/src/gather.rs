@@ -25,7 +25,7 @@ use crate::limits::DEFAULT_MAX_GROUPS;
 /// - when a stage has more than [`max_groups`](Self::max_groups) open groups;
 /// - when the flow has no room for another unit, and nothing else in it can move.
 ///
-/// Groups [by parent](Self::by_parent) are never closed early, and do not count for these limits.
+/// Groups [by parent](Self::by_parent) are never closed early, and do not count towards these limits.
 ///
 /// A closed group continues as an `Out`, which is `G` unless [`map`](Self::map) converts it.
 pub struct Gather<In, G, K = (), Out = G> {

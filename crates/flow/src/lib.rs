@@ -1,9 +1,9 @@
 //! A staged execution engine for one machine.
 //!
 //! Work **units** flow through explicit **stages**. Each stage has its own **queue**. A unit waits there until it has
-//! all that it needs (tokens, a slot at a host, a connection, bytes of memory), and only *then* takes a thread. So a
-//! flow never overwhelms a resource, never deadlocks on its thread pool, shows what each unit waits for, and can be
-//! steered while it runs.
+//! all the resources that it needs (tokens, a slot at a host, a connection, bytes of memory), and only *then* takes a
+//! thread. So a flow never overwhelms a resource, never deadlocks on its thread pool, shows what each unit waits for,
+//! and can be steered while it runs.
 //!
 //! ```
 //! use millstream_flow::{Flow, Need};
@@ -44,9 +44,10 @@
 //!   resources across stages, [`FlowBuilder::build`] proves that they acquire them in one order.
 //! - **Every wait is bounded.** [`Need`] states the bound for resources, and [`FlowBuilder::memory`] the bound for
 //!   bytes.
-//! - **Memory is bounded.** Units in flight and their bytes are capped, and so is every queue.
+//! - **Memory is bounded.** The units in flight are capped, which bounds every queue. [`FlowBuilder::memory`] caps
+//!   their bytes, too.
 //! - **Units are conserved.** `admitted + split = retired + dead_lettered + gathered + left`, checked at the end of
-//!   every run, in every build. A panic is the failure of one unit.
+//!   every run, in every build. A panic fails only one unit.
 //!
 //! # When not to use it
 //! For pure computation over data in memory, a work-stealing pool without queues is cheaper per item. For asynchronous

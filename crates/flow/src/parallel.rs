@@ -14,7 +14,7 @@ use crate::need::Need;
 /// vec![]` for no needs. If an item fails or panics, its result is a dead letter.
 ///
 /// # Errors
-/// If the needs are refused (see [`BuildError`]).
+/// Returns an error if the needs are refused (see [`BuildError`]).
 ///
 /// ```
 /// use millstream_flow::{Need, parallel_map};

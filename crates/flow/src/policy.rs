@@ -7,11 +7,11 @@ use std::time::Duration;
 ///
 /// The default, [`Batch::auto`], uses the measured service time of the stage. A batch is sized to run for about 200 µs
 /// in a flow that pulls a source, and for about 20 µs if units are sent one by one or the stage blocks. A batch has at
-/// most 64 units, and few enough that every worker gets a share of the units in flight. So batches make dispatch cheap
-/// in cheap stages, and long runs are spread over all workers. The units of a batch run one after the other. Choose
-/// [`Batch::of(1)`](Batch::of) in two cases. The first is a stage whose units could wait at the same time, but wait
-/// too rarely for the measured time to show it. The second is a stage whose units wait *for one another*, because a
-/// unit that waits for another unit of its batch never ends.
+/// most 64 units, and few enough that every worker gets a share of the units in flight. So batches reduce the cost of
+/// dispatch in stages with short runs, and long runs are spread over all workers. The units of a batch run one after
+/// the other. Choose [`Batch::of(1)`](Batch::of) in two cases. The first is a stage whose units could wait at the same
+/// time, but wait too rarely for the measured time to show it. The second is a stage whose units wait *for one
+/// another*, because a unit that waits for another unit of its batch never ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub(crate) size: Option<usize>,

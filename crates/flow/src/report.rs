@@ -11,7 +11,7 @@ pub enum Outcome {
     Complete,
     /// [`Control::stop`](crate::Control::stop) closed admission, and every unit admitted before has left.
     Stopped,
-    /// A stage with [`AfterFailure::StopFlow`](crate::AfterFailure::StopFlow) gave a unit up.
+    /// A stage with [`AfterFailure::StopFlow`](crate::AfterFailure::StopFlow) gave up on a unit.
     StoppedByFailure,
     /// [`Control::abandon`](crate::Control::abandon) was called.
     Abandoned,
@@ -64,7 +64,7 @@ pub struct StackUse {
     pub stack_bytes: u64,
     /// The greatest depth that was ever reached on any stack on which a fiber of the stage has ended, in bytes, rounded
     /// up to pages. Stages share the stacks, so a fiber of another stage may have reached that depth. The ended fibers
-    /// of this stage needed no more.
+    /// of this stage did not need a deeper stack.
     pub deepest_bytes: u64,
 }
 
@@ -132,7 +132,7 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// The resources, in the order in which they were declared.
     pub resources: Vec<ResourceReport>,
-    /// How often a fiber could not be started, for lack of a stack or of threads. The units concerned ran later.
+    /// How often a fiber could not be started, for lack of a stack or of threads. The affected units ran later.
     #[cfg_attr(feature = "serde", serde(default))]
     pub refused_fibers: u64,
     /// The latest reason why a fiber could not be started.
@@ -155,8 +155,8 @@ impl Report {
     /// The number of dead letters that a report keeps when the flow has no listener for them.
     pub const DEAD_LETTERS_KEPT: usize = 1024;
 
-    /// Makes the report of a flow that was abandoned and does not end, from its last snapshot. Units in flight count
-    /// as `left`, the bottleneck is what [holds the flow up](Snapshot::held_by), and there are neither latencies nor
+    /// Makes the report of a flow that was abandoned and has not ended, from its last snapshot. Units in flight count
+    /// as `left`, the bottleneck is described by [`held_by`](Snapshot::held_by), and there are neither latencies nor
     /// dead letters.
     ///
     /// ```

@@ -31,7 +31,7 @@ impl Rate {
         Rate { per_second, burst: 1 }
     }
 
-    /// Allows up to `tokens` at once after a time without use.
+    /// Allows up to `tokens` at once after an idle period.
     #[must_use]
     pub const fn burst(mut self, tokens: u64) -> Self {
         self.burst = tokens;

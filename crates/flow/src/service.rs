@@ -78,7 +78,7 @@ enum Patience {
 ///
 /// # In a stage's code
 /// A call from the code of the flow's own stages never waits. If the flow is full, it refuses the unit with
-/// [`SubmitError::Full`], because a worker that waited for room might be the worker that has to make room. Two services
+/// [`SubmitError::Full`], because a worker that waited for room might be the worker that must make room. Two services
 /// whose stages submit to each other could also fill each other up and deadlock. So a full flow *A* also refuses a unit
 /// from a stage of a flow *B* if workers of *A* wait for room in *B*, directly or through further flows. Only `submit`,
 /// `submit_at`, `send` and `send_all` detect this. If the stage returns the refusal as a failure, its retries submit
@@ -119,8 +119,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// waits).
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if the policy is not to wait, or the caller must not wait
-    /// (see [`Submitter`]).
+    /// Returns [`SubmitError::Closed`], and [`SubmitError::Full`] if the policy is not to wait, or the caller must not
+    /// wait (see [`Submitter`]).
     pub fn submit(&self, unit: In) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, self.patience(), 0)
     }
@@ -128,7 +128,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit if there is room now. The call never waits for room.
     ///
     /// # Errors
-    /// [`SubmitError::Full`] or [`SubmitError::Closed`].
+    /// Returns [`SubmitError::Full`] or [`SubmitError::Closed`].
     pub fn try_submit(&self, unit: In) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, Patience::None, 0)
     }
@@ -136,8 +136,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit, waiting for room until `deadline`.
     ///
     /// # Errors
-    /// [`SubmitError::Timeout`], [`SubmitError::Closed`], and [`SubmitError::Full`] in the code of the flow's own
-    /// stages.
+    /// Returns [`SubmitError::Timeout`], [`SubmitError::Closed`], and [`SubmitError::Full`] in the code of the flow's
+    /// own stages.
     pub fn submit_deadline(&self, unit: In, deadline: Instant) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, Patience::Until(deadline), 0)
     }
@@ -145,7 +145,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit that must not run before `at`. The unit is in flight as soon as it is admitted.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit).
+    /// Returns the errors of [`submit`](Self::submit).
     pub fn submit_at(&self, unit: In, at: Instant) -> Result<Ticket<R>, SubmitError<In>> {
         self.ticketed(unit, self.patience(), self.shared.site().ns_at(at))
     }
@@ -156,7 +156,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// loses its position in line. A waker should not block, because other wake-ups may have to wait for it.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if the future is polled in the code of the flow's own
+    /// Returns [`SubmitError::Closed`], and [`SubmitError::Full`] if the future is polled in the code of the flow's own
     /// stages.
     pub fn submit_async(&self, unit: In) -> SubmitFuture<'_, In, R> {
         SubmitFuture { submitter: self, unit: Some(unit), candidate: None, place: None }
@@ -165,7 +165,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Submits a unit without a ticket, waiting for room. Its result or dead letter goes to the flow's listeners.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]).
+    /// Returns [`SubmitError::Closed`], and [`SubmitError::Full`] where the caller must not wait (see [`Submitter`]).
     pub fn send(&self, unit: In) -> Result<(), SubmitError<In>> {
         let mut candidate = self.candidate(&unit, false, 0);
         let mut unit = unit;
@@ -175,8 +175,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                 AtGate::Closed(unit) => return Err(SubmitError::Closed(unit)),
                 AtGate::Here => {
                     if !self.shared.gate_is_still_attended() {
-                        // The thread that attended the gate has left, and it may be long until another thread attends
-                        // the gate.
+                        // The thread that attended the gate has left, and another thread may not attend the gate for a
+                        // long time.
                         self.shared.look_again();
                     }
                     return Ok(());
@@ -190,11 +190,11 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
     /// Sends every unit of `source`. The source runs on the calling thread.
     ///
     /// # Errors
-    /// [`SubmitError::Closed`], and [`SubmitError::Full`] if the caller must not wait (see [`Submitter`]). The error
-    /// contains the first unit that was not admitted.
+    /// Returns [`SubmitError::Closed`], and [`SubmitError::Full`] if the caller must not wait (see [`Submitter`]). The
+    /// error contains the first unit that was not admitted.
     ///
     /// # Panics
-    /// If the source panics. The flow is then abandoned.
+    /// Panics if the source panics. The flow is then abandoned.
     pub fn send_all(&self, source: impl IntoIterator<Item = In>) -> Result<(), SubmitError<In>> {
         let mut source = source.into_iter();
         loop {
@@ -287,8 +287,8 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
                     let Some(mut row) = state.drop_oldest(bytes, self.shared.now()) else {
                         break SubmitError::Full(unit);
                     };
-                    // Admitting units from the gate may have left work for other threads, which are woken here. The mutex is
-                    // released because the listener that gets the dead letter may take long.
+                    // Admitting units from the gate may have left work for other threads, which are woken here. The
+                    // mutex is released because the listener that gets the dead letter may run for a long time.
                     self.shared.unlock_and_wake(state);
                     has_dropped = true;
                     let message = "dropped to make room for a newer unit";
@@ -322,8 +322,7 @@ impl<In: Send + 'static, R: Send + 'static> Submitter<In, R> {
             if state.is_closed() || self.may_enter(&mut state, place, bytes) {
                 continue;
             }
-            // A wake-up that came before the check above is answered by the check, but may have used up the registration.
-            // So register again.
+            // A wake-up that came before the check above may have used up the registration. So register again.
             let _ = state.wait_at_entrance(&mut place, &*self.gate, bytes, is_unticketed, wake());
             state = self.shared.wait_for(&bell, state, pause);
         };
@@ -363,7 +362,8 @@ impl<In: Send + 'static, R: Send + 'static> fmt::Debug for SubmitFuture<'_, In, 
     }
 }
 
-// The future never pins its unit, and only moves it out. So the future may be moved, whatever the type of the unit.
+// The future never pins its unit, and only moves the unit out. So the future may be moved, whatever the type of the
+// unit.
 impl<In: Send + 'static, R: Send + 'static> Unpin for SubmitFuture<'_, In, R> {}
 
 impl<In: Send + 'static, R: Send + 'static> Future for SubmitFuture<'_, In, R> {
@@ -457,7 +457,7 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
         Service { submitter, kept, drained: false }
     }
 
-    /// A handle that submits from another thread.
+    /// Returns a handle for submitting units from another thread.
     pub fn submitter(&self) -> Submitter<In, R> {
         self.submitter.clone()
     }
@@ -474,7 +474,7 @@ impl<In: Send + 'static, R: Send + 'static> Service<In, R> {
     /// the flow, and the ticket of its unit stays open until the code returns.
     ///
     /// # Panics
-    /// If a stage of the flow itself calls this, because the call would wait for that stage.
+    /// Panics if a stage of the flow itself calls this method, because the call would wait for that stage.
     pub fn drain(mut self) -> Report {
         self.end()
     }

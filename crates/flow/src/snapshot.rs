@@ -1,6 +1,6 @@
 //! The state of a flow at one moment.
 //!
-//! The structs will gain fields. To construct a value in a test, change the fields of a default one.
+//! The structs will gain fields. To construct a value in a test, begin with the default value and set its fields.
 
 /// Quantiles of a distribution of times, in nanoseconds. Each is within 1 % of a recorded value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -209,7 +209,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A description of what holds the flow up at this moment.
+    /// Describes the current bottleneck of the flow, or its phase if the flow is not running.
     pub fn held_by(&self) -> String {
         match self.phase {
             Phase::Ready => return "not started".into(),

@@ -21,10 +21,10 @@ impl Control {
     /// Takes a snapshot now, one after each interval of `every`, and a last one when the flow is over: drained, or
     /// given up after [`abandon`](Self::abandon). A flow that was never started is never over.
     ///
-    /// The iterator stores no snapshots: a late call of `next` yields the state at that moment, and skips the missed
-    /// snapshots. The interval is at least [`Snapshots::MIN_INTERVAL`]. While the iterator waits, it checks every 50
-    /// ms whether the flow is over, so it may notice the end up to 50 ms late. Each check takes the flow's lock for
-    /// an instant.
+    /// The iterator stores no snapshots: a late call to `next` yields the state at that moment, and skips the missed
+    /// snapshots. The interval is at least [`Snapshots::MIN_INTERVAL`]. While the iterator waits, it checks every 50 ms
+    /// whether the flow is over, so it may notice the end up to 50 ms late. Each check takes the flow's lock for an
+    /// instant.
     ///
     /// ```
     /// # use millstream_flow::Flow;

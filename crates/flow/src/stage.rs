@@ -5,10 +5,10 @@ use crate::failure::Failure;
 
 /// The code of a stage that takes `In`, for stages that need more than a closure.
 ///
-/// All workers share the value, so its methods take `&self`, and its own state needs atomics or locks. The engine
-/// keeps the input until the unit leaves the stage, because a retry needs it and a dead letter contains it. So the
-/// code gets the input as a `&mut`. Take parts out of the input (`std::mem::take`) only when nothing can fail any
-/// more.
+/// All workers share the value, so its methods take `&self`, and its own state needs atomics or locks. The engine keeps
+/// the input until the unit leaves the stage, because a retry needs it and a dead letter contains it. So the code gets
+/// the input as a `&mut` reference. Take parts out of the input (`std::mem::take`) only after the last step that can
+/// fail.
 ///
 /// ```
 /// use millstream_flow::{Cx, Failure, Flow, Stage};

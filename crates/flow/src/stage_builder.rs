@@ -64,7 +64,7 @@ impl<R, In, B> StageBuilder<'_, R, In, B> {
     /// The floor is guaranteed: if the stage has granted units, that many workers run them, if necessary in addition to
     /// the shared workers. By default, the floor is 0 and the ceiling is the number of shared workers. A blocking stage
     /// may have as many workers as its needs for tokens, objects and permits allow, up to
-    /// [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS); without such a need,
+    /// [`MAX_WORKERS_BY_NEEDS`](crate::MAX_WORKERS_BY_NEEDS). Without such a need, its ceiling is
     /// [`DEFAULT_BLOCKING_WORKERS`](crate::DEFAULT_BLOCKING_WORKERS).
     pub fn workers(mut self, floor_to_ceiling: RangeInclusive<usize>) -> Self {
         self.policies.workers = Some((*floor_to_ceiling.start(), *floor_to_ceiling.end()));

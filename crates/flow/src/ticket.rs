@@ -110,7 +110,7 @@ impl<R> Ticket<R> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// If the unit ended without a result.
+    /// Returns an error if the unit ended without a result.
     pub fn wait(self) -> Result<R, Unfinished> {
         let mut slot = self.cell.lock();
         loop {
@@ -125,7 +125,7 @@ impl<R> Ticket<R> {
     /// Waits for the result until `deadline`; does not wait if the deadline has passed.
     ///
     /// # Errors
-    /// The ticket itself, if the unit is not done by then.
+    /// Returns the ticket itself if the unit is not done by then.
     pub fn wait_until(self, deadline: Instant) -> Result<Result<R, Unfinished>, Self> {
         let mut slot = self.cell.lock();
         loop {
@@ -162,7 +162,7 @@ impl<R> Future for Ticket<R> {
 
 /// The tickets of a flow. Tells each ticket the outcome of its unit.
 pub(crate) trait TicketBook: Send + Sync {
-    /// Delivers the letter to the unit's ticket. Returns it if there is no ticket.
+    /// Delivers the letter to the unit's ticket. Returns the letter if there is no ticket.
     fn dead(&self, row: &mut Row, letter: DeadLetter) -> Option<DeadLetter>;
     /// Tells the unit's ticket why there is no result.
     fn unfinished(&self, row: &mut Row, reason: Unfinished);

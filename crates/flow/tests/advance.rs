@@ -93,8 +93,8 @@ fn one_unit_at_a_time_goes_on_beyond_the_budget_through_all_its_stages() {
     let mut flow = Flow::builder::<()>("beyond");
     flow.memory(5 * 900 + 3).workers(1);
     let (grow, again, done) = (flow.inlet::<()>("grow"), flow.inlet::<()>("again"), flow.retire());
-    // Five of the ten units grow by 900 bytes. Then none of these five finds seven more free bytes, and the other
-    // five units are ahead of them in line.
+    // Five of the ten units grow by 900 bytes. Then only three bytes are free, but each of these five units needs seven
+    // more, and the other five units are ahead of them in line.
     flow.stage(grow, |(): &mut (), cx| cx.reserve_first(900)).batch(Batch::of(10)).to(again);
     flow.stage(again, |(): &mut (), cx| cx.reserve_first(907)).batch(Batch::of(1)).to(done);
     let report = flow.build(grow).unwrap().run([(); 10]);

@@ -296,7 +296,7 @@ fn an_abandoned_units_ticket_says_so_and_the_report_counts_it() {
             thread::sleep(ms(1));
         }
         control.abandon();
-        // The drain returns although the stage's code does not.
+        // The drain returns although the stage's code does not return.
         assert_eq!(service.drain().left, 1);
         gate.open();
         assert!(matches!(ticket.wait(), Err(Unfinished::Abandoned)));

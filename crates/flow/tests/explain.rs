@@ -190,7 +190,8 @@ fn a_unit_is_found_among_many_while_they_move() {
         let found = control.explain_unit(249_999).unwrap();
         assert_eq!((found.unit, found.doing), (249_999, Doing::Waiting));
         gate.open();
-        // Units leave while the test searches for them. Each is found or gone, and never confused with another.
+        // Units leave while the test searches for them. Each unit is either found or gone, and is never confused with
+        // another unit.
         for unit in (0..300_000).step_by(29_999) {
             assert!(control.explain_unit(unit).map_or(true, |found| found.unit == unit));
         }

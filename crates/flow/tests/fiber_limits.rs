@@ -1,4 +1,4 @@
-//! Fibers at the limits of a process: threads, stacks, address space. Each task runs in a process of its own.
+//! Fibers at the limits of a process: threads, stacks, address space. Each task runs in its own process.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;

@@ -36,7 +36,7 @@ fn patient(units: u64) -> (FlowBuilder<u64>, Inlet<u64>) {
     (flow, inlet)
 }
 
-/// Counts the units that are inside at once, and keeps the maximum.
+/// Counts the units that run a section of code at once, and keeps the maximum.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,
@@ -217,7 +217,7 @@ fn a_unit_that_never_waits_again_is_left_behind_by_an_abandoned_flow() {
     });
 }
 
-/// Never inlined, so that the call has a frame of its own in every build.
+/// Never inlined, so that the call has its own frame in every build.
 #[inline(never)]
 fn blocks_its_thread(gate: &Mutex<Receiver<()>>) {
     let _ = gate.lock().unwrap().recv();

@@ -1,5 +1,5 @@
-//! The grants of queues: they never exceed the capacity, give a unit all its needs at once, pass units that wait for
-//! something else, and reach every unit in the end.
+//! The grants of queues: they never exceed the capacity, give a unit all its needs at once, skip units that wait for
+//! another resource, and reach every unit in the end.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Batch, Cx, Failure, Flow, Need, Rate, Retry, select};
 use support::{Gate, in_time, ms};
 
-/// Counts the units that are inside at once, and keeps the maximum.
+/// Counts the units that run a section of code at once, and keeps the maximum.
 #[derive(Default)]
 struct Inside {
     now: AtomicU64,
@@ -109,7 +109,7 @@ fn needs_are_granted_all_at_once_or_not_at_all() {
 #[test]
 fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
     // Some units need only `a`, and some only `b`. They keep both resources busy at alternating times. One more unit
-    // needs both. The source gives further units until that one has run.
+    // needs both. The source produces more units until that unit has run.
     let served = Arc::new(AtomicBool::new(false));
     let overtaken = Arc::new(AtomicUsize::new(0));
     let mut flow = Flow::builder::<()>("both");

@@ -58,7 +58,7 @@ fn a_submitter_whose_wake_up_panics_only_loses_its_position() {
         assert!(poll(&mut lost, &bad).is_pending() && poll(&mut next, &good.into_waker()).is_pending());
         gate.open();
         assert_eq!(first.wait().unwrap(), 2);
-        // The worker goes on, and the next submitter in line is woken although the first one never enters.
+        // The worker continues, and the next submitter in line is woken although the first one never enters.
         while woken.load(Ordering::SeqCst) == 0 {
             thread::sleep(ms(1));
         }
@@ -217,7 +217,7 @@ fn a_failure_message_survives_later_panics() {
             .retry(Retry::times(1).backoff(ms(1)..ms(1)))
             .to(done);
         let service = flow.build(fail).unwrap().start();
-        // The listener drops the letter, and the bomb with it.
+        // The listener drops the letter, and with it the bomb.
         service.send(Bomb).unwrap();
         let ticket = service.submit(Bomb).unwrap();
         let Err(Unfinished::Dead(letter)) = ticket.wait() else { panic!("the stage did not give up the unit") };

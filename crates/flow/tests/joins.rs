@@ -1,5 +1,5 @@
-//! Splits within splits, with pieces that are gathered again. Every such flow ends, whatever is dropped on the way, and no
-//! more groups are open than units may be in flight.
+//! Splits within splits, with pieces that are gathered again. Every such flow ends, whichever pieces are dropped, and
+//! the number of open groups never exceeds the cap on units in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ fn sum(open: &Arc<Open>) -> Gather<u64, u64> {
     Gather::fold(begin, add).by_parent().finish(move |_| ended.end())
 }
 
-/// The `width` pieces of a unit. The least significant digits of a piece say what becomes of it.
+/// The `width` pieces of a unit. The least significant digits of a piece determine its fate.
 fn pieces(n: u64, width: u64) -> impl Iterator<Item = u64> {
     (0..n % (width + 1)).map(move |part| (n.wrapping_mul(31) + part * 7) % 1000)
 }

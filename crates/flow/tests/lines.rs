@@ -172,7 +172,7 @@ fn the_key_of_a_rate_is_forgotten_for_a_unit_that_needs_another() {
     }
 }
 
-/// This test measures the whole process, so it runs in a process of its own.
+/// This test measures the whole process, so it runs in its own process.
 #[cfg(target_os = "linux")]
 #[test]
 fn units_of_one_key_of_a_rate_leave_nothing_behind() {

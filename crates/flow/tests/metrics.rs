@@ -48,7 +48,7 @@ fn long(stages: usize, keys: u64) -> Flow<u64, u64> {
     flow.build(inlets[0]).unwrap()
 }
 
-/// A flow of 60 stages: some units have gone through it, and 10^5 units wait in it, each for a key of its own.
+/// A flow of 60 stages: some units have gone through it, and 10^5 units wait in it, each for a different key.
 fn crowded(look: impl FnOnce(&dyn Fn() -> Snapshot)) {
     let service = long(60, 100_000).start();
     let control = service.control();
@@ -71,7 +71,7 @@ fn series_do_not_grow_with_keys_and_units_and_hostile_names_are_escaped() {
     let idle = samples(&long(60, 1).control().snapshot());
     crowded(|snapshot| {
         let crowded = samples(&snapshot());
-        // Series for waits and quantiles exist only once there are any.
+        // The series for waits and quantiles exist only after the first wait or time has been recorded.
         assert!(crowded.len() <= idle.len() + 60 * (3 * 2 + 2 * 4), "{} and {}", idle.len(), crowded.len());
         assert_eq!(sum(&crowded, "millstream_resource_keys", &[("resource", "by\nkey")]), 100_000.0);
         let first = "stage \"0\"\\\n{}=,\u{202e}ü";

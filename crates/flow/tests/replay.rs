@@ -1,4 +1,4 @@
-//! Traces and replays: what a replay reproduces of a run, and how damaged traces are refused.
+//! Traces and replays: the facts of a run that a replay reproduces, and the refusal of damaged traces.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -482,7 +482,7 @@ fn events_show_each_run_of_each_unit_on_its_worker() {
         let span = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
         of_workers.entry(event["tid"].as_u64().unwrap()).or_default().push(span);
     }
-    // A worker does one thing at a time.
+    // A worker runs one batch at a time.
     for spans in of_workers.values_mut() {
         spans.sort_by(|a, b| a.0.total_cmp(&b.0));
         assert!(spans.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0 + 0.01), "{spans:?}");

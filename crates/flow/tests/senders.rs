@@ -1,5 +1,5 @@
-//! Many threads that send into a flow of short units: no sender keeps the others from sending, every submitter at the
-//! entrance enters, and the flow admits exactly the units that were sent, however it ends.
+//! Many threads that send into a flow of short units. No sender keeps the others from sending, and every submitter at
+//! the entrance enters. However the flow ends, it admits exactly the units that were sent.
 
 #[path = "../../ring/tests/support/watchdog.rs"]
 mod watchdog;
@@ -109,7 +109,7 @@ fn a_unit_arriving_as_the_last_worker_leaves_is_not_left_behind() {
         while sent < 20_000 && (sent < 500 || Instant::now() < until) {
             service.send(()).unwrap();
             sent += 1;
-            // No other thread gives the flow work meanwhile.
+            // No other thread gives work to the flow in the meantime.
             while counted.load(Ordering::Relaxed) < sent {
                 thread::yield_now();
             }

@@ -227,7 +227,7 @@ fn a_ceiling_of_one_holds_while_the_worker_is_in_another_stage() {
 
 #[test]
 fn a_source_is_pulled_while_all_workers_are_busy_for_long() {
-    // The blocking stage has threads of its own. It must not starve for lack of a pull, however often the flow is full
+    // The blocking stage has its own threads. It must not starve for lack of a pull, however often the flow is full
     // meanwhile.
     for cap in [2, 3, 10, 100] {
         in_time(move || {
@@ -368,9 +368,9 @@ fn a_drain_waits_briefly_for_a_pull_in_progress() {
 #[test]
 fn a_batch_waits_to_fill_while_others_are_taken() {
     const WAIT: u64 = 300;
-    // The last four units should open a batch of their own. If sending the earlier units takes as long as a batch
-    // waits, one of their batches may run before it is full. Then the last units join a batch that opened earlier,
-    // and the test tries again.
+    // The last four units should open a new batch. If sending the earlier units takes as long as a batch waits, one of
+    // their batches may run before it is full. Then the last units join a batch that opened earlier, and the test tries
+    // again.
     let waits = |_: u32| {
         let (give, units) = by_hand();
         let ran = Arc::new(Mutex::new(Vec::new()));

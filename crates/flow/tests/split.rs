@@ -116,7 +116,7 @@ fn children_of_children_exceed_the_cap_by_one_for_each_level() {
     }
 }
 
-/// A tree is walked by a stage that is its own successor.
+/// A stage that is its own successor walks a tree.
 #[test]
 fn a_wide_and_deep_tree_is_walked_in_a_small_flow() {
     const DEPTH: u32 = 6;

@@ -1,5 +1,5 @@
-//! A system that refuses threads for a while. The limit applies to the whole process, so this test is a program of its
-//! own.
+//! A system that refuses threads for a while. The limit applies to the whole process, so this test is a separate
+//! program.
 #![cfg(target_os = "linux")]
 
 #[path = "support/time.rs"]

@@ -1,4 +1,4 @@
-//! `millstream doctor`: what this machine and its kernel offer, and what follows from it.
+//! `millstream doctor`: the features of this machine and its kernel, and their consequences.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
-//! Sources of typed streams from other parts: the values of a ring, and the units of a flow.
+//! Sources of typed streams from other Millstream libraries: the values of a ring, and the units of a flow.
 //!
 //! - The receiver of a ring's channel is an iterator, so it is a source. The stream takes from the ring as it needs values,
 //!   and the sender waits while the ring is full.
-//! - A flow sends each unit into a channel when it retires. If the channel is full, the flow waits for the stream, so
-//!   memory stays bounded. The stream runs on a thread of its own, because it pulls its values.
+//! - A flow sends each unit into a channel when the unit retires. If the channel is full, the flow waits for the
+//!   stream, so memory stays bounded. The stream runs on its own thread, because it pulls its values.
 //!
 //! `cargo run -p millstream --features ring,stream --example sources`
 

@@ -38,8 +38,8 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// Runs the static checks and makes the flow. Units enter it at `entry`.
     ///
     /// # Errors
-    /// The first fault of the flow, see [`BuildError`]. If there is none, the flow's [`plan`](Flow::plan) shows the
-    /// results of the checks.
+    /// Returns the first fault of the flow (see [`BuildError`]). If there is none, the flow's [`plan`](Flow::plan)
+    /// shows the results of the checks.
     pub fn build<In: Send + 'static>(self, entry: Inlet<In>) -> Result<Flow<In, R>, BuildError> {
         let FlowBuilder { mut draft, sink } = self;
         if let Some(error) = draft.errors.drain(..).next() {

@@ -47,7 +47,7 @@ impl PlanPairs {
         self.pairs().map(|pair| self.describe(pair))
     }
 
-    /// Whether no stage asks for anything while a unit may hold something.
+    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.pairs().next().is_none()
     }
@@ -88,7 +88,7 @@ impl PlanPairs {
         }
     }
 
-    /// The rank of each resource in an order that puts the held resource of each pair before the resource asked for,
+    /// The rank of each resource in an order that puts the held resource of each pair before the requested resource,
     /// and otherwise keeps the order of declaration. If a cycle makes such an order impossible, returns the cycle.
     pub(super) fn ranks(&self) -> Result<Vec<u16>, Vec<HoldAndAsk>> {
         let n = self.resources.len();
@@ -113,7 +113,8 @@ impl PlanPairs {
         if usize::from(rank) == n { Ok(ranks) } else { Err(self.cycle(&ranks)) }
     }
 
-    /// A cycle among the resources without a rank. Each of them has a holder that asks for another of them.
+    /// A cycle among the resources without a rank. Each of these resources has a holder that asks for another of these
+    /// resources.
     fn cycle(&self, ranks: &[u16]) -> Vec<HoldAndAsk> {
         let unranked = |resource: u16| ranks[usize::from(resource)] == u16::MAX;
         let mut asked_by: Vec<Option<Pair>> = vec![None; self.resources.len()];

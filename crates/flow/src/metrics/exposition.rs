@@ -208,7 +208,7 @@ fn write_label(to: &mut impl Write, name: &str, value: &str) -> fmt::Result {
     to.write_char('"')
 }
 
-/// Writes a text with escaped backslashes and line ends, and escaped quotes if `quotes` is true.
+/// Writes a text, and escapes its backslashes and line ends. Escapes quotes, too, if `quotes` is true.
 fn write_escaped(to: &mut impl Write, text: &str, quotes: bool) -> fmt::Result {
     let mut rest = text;
     while let Some(at) = rest.find(['\\', '\n', '"']) {

@@ -33,7 +33,7 @@ pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Sc
     let of_resources = model.resources.iter().zip(on_resources).map(|(resource, on)| {
         let least = match resource.supply {
             ModelSupply::Tokens(tokens) => on / tokens.max(1) as f64,
-            // The tokens of the burst are there at the beginning, and take no time.
+            // The tokens of the burst are available at the beginning, and take no time.
             ModelSupply::Rate { per_second, burst } => (on - burst as f64).max(0.0) / per_second * 1e9,
         };
         (least, resource.name.clone())

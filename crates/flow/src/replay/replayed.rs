@@ -64,9 +64,9 @@ pub struct TracedRun {
 impl Trace {
     /// Reads a trace.
     ///
-    /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. Of a [live
-    /// trace](crate::LiveTrace), the newest 100,000 complete units are kept, and also the units that still wait. The rest of
-    /// a waiting unit's path is copied from a similar unit that has left.
+    /// Reading takes memory for one chunk at a time, and about 90 bytes for each run of a unit in a stage. From a [live
+    /// trace](crate::LiveTrace), the reader keeps the newest 100,000 complete units and the units that still wait. The
+    /// rest of a waiting unit's path is copied from a similar unit that has left.
     ///
     /// # Errors
     /// See [`TraceError`]. A trace with more than eight million runs of units in stages is refused.
@@ -135,9 +135,9 @@ impl Trace {
         self.weight
     }
 
-    /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). What a live trace
-    /// [measures](Self::measured) refers to its own units only, and its wall time is computed from the pace at which
-    /// units left.
+    /// Whether the trace is a part of a run that had not ended (see [`LiveTrace`](crate::LiveTrace)). The
+    /// [measurements](Self::measured) of a live trace refer only to its own units, and its wall time is computed from
+    /// the pace at which units left.
     pub fn is_live(&self) -> bool {
         self.header.window.is_some()
     }
@@ -167,7 +167,8 @@ impl Trace {
         self.header.machine.cores
     }
 
-    /// Returns the total processor time of all stages' code, including programs.
+    /// Returns the total processor time of all stages' code, including the time that the code has
+    /// [charged](crate::Cx::charge_cpu).
     pub fn cpu_time(&self) -> Duration {
         self.weighed(self.script.account().cpu_ns)
     }
@@ -242,7 +243,7 @@ impl Trace {
     /// in each stage.
     ///
     /// The engine's own rules decide when each unit waits. Processor time is shared among the cores. All other time is
-    /// as long as recorded, whatever else runs; the model has no disk, for example, that slows down with more requests.
+    /// as long as recorded, whatever else runs. For example, the model has no disk that slows down with more requests.
     ///
     /// # Errors
     /// See [`ReplayError`].
@@ -254,7 +255,7 @@ impl Trace {
     /// interval of `every` in simulated time, and at the end. A trace tells how long units were in stages; only a
     /// replay shows what they waited for.
     ///
-    /// The interval is at least a microsecond, and doubles after each 4,096 snapshots. Each snapshot costs some
+    /// The interval is at least a microsecond, and doubles after each 4,096 snapshots. Each snapshot costs a few
     /// microseconds.
     ///
     /// # Errors
@@ -345,10 +346,10 @@ impl Trace {
         play(&model, &factors, &self.script, order, standing, costs, viewer)
     }
 
-    /// Returns the number of units that wait when a replay begins. Makes the line longer if the replay has a higher
-    /// cap on units in flight than the run: if the waiting units take up at least half of the run's cap, a real run with
-    /// the higher cap would have more of them. A window is too short to show that growth. So copies of units in line replace
-    /// the last units that arrived.
+    /// Returns the number of units that wait when a replay begins. Makes the line longer if the replay has a higher cap
+    /// on units in flight than the run. If the waiting units take up at least half of the run's cap, a real run with
+    /// the higher cap would have more waiting units. A window is too short to show that growth. So copies of units in
+    /// line replace the last units that arrived.
     fn lengthen_line(&self, order: &mut Vec<usize>, inflight: u64) -> usize {
         let (standing, before) = (self.script.standing(), self.header.model.inflight);
         if standing == 0 || inflight <= before || self.waiting() < before / 2 {

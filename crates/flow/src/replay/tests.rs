@@ -143,8 +143,8 @@ fn a_cap_on_units_in_flight_bounds_a_queue_as_the_formula_says() {
     }
 }
 
-/// The reference values are from another simulator, Ciw 3.2.7: means over 24 runs of 14,000 s each, of which the first
-/// 500 s do not count, each with the half-width of its 95 % confidence interval.
+/// The reference values are from another simulator, Ciw 3.2.7. They are means over 24 runs of 14,000 s each, of which
+/// the first 500 s do not count. Each mean has the half-width of its 95 % confidence interval.
 #[test]
 fn stations_without_a_closed_form_make_units_wait_as_another_simulator_says() {
     let mut random = Random(23);
@@ -163,7 +163,7 @@ fn stations_without_a_closed_form_make_units_wait_as_another_simulator_says() {
         ("wait at b", report.stages[1].wait_ns.mean, (1.793, 0.073)),
         ("time in the network", report.latency_ns.mean, (4.088, 0.087)),
     ] {
-        // The replay is a single run, which has a random error of its own: 3 % are allowed for it.
+        // The replay is a single run, which has its own random error. The test allows 3 % for this error.
         let found = ns as f64 / SECOND;
         assert!((found - mean).abs() < half_width + 0.03 * mean, "{what}: {found:.3} for {mean} ± {half_width}");
     }

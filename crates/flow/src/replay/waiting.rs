@@ -22,8 +22,8 @@ use crate::trace::run::{AskedFor, End, Waiting};
 type Donors = HashMap<(u16, Option<Vec<AskedFor>>), Vec<(usize, Range<usize>)>>;
 
 impl Draft {
-    /// Completes the units that wait, and adds them to `measured`. Of the units that have left, drops those
-    /// for which `kept` is false.
+    /// Completes the units that wait, and adds them to `measured`. Drops the units that have left and for which `kept`
+    /// is false.
     pub(super) fn add_waiting(&mut self, header: &Header, kept: impl Fn(u64) -> bool, measured: &mut Measured) {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_unstable_by_key(|unit| unit.id);

@@ -83,9 +83,9 @@ impl WhatIf {
         self.with(Change::Service { stage: stage.into(), factor })
     }
 
-    /// Scales the time of a stage's code with the capacity of a resource. For each token more than in the traced run,
-    /// the time grows by the share `per_token`; for each token less, it shrinks by that share. This models a disk or a
-    /// server that slows down with more simultaneous requests.
+    /// Scales the time of a stage's code with the capacity of a resource. The time grows by the share `per_token` for
+    /// each additional token, and shrinks by that share for each token fewer than in the traced run. This models a disk
+    /// or a server that slows down with more simultaneous requests.
     #[must_use]
     pub fn service_by_capacity(self, stage: impl Into<String>, resource: impl Into<String>, per_token: f64) -> Self {
         self.with(Change::Slope { stage: stage.into(), resource: resource.into(), per_token })

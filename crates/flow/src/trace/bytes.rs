@@ -40,7 +40,7 @@ impl Numbers<'_> {
         None
     }
 
-    /// Returns the next number; `None` also if it exceeds `most`.
+    /// Returns the next number; `None` also if the number exceeds `most`.
     pub(crate) fn next_most(&mut self, most: u64) -> Option<u64> {
         self.next().filter(|&number| number <= most)
     }

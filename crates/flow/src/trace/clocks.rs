@@ -27,17 +27,17 @@ const TIMED_ONE_IN: u32 = 4;
 pub(super) struct Clocks {
     /// The processor time at the last reading.
     cpu_ns: u64,
-    /// Time since the last reading that counts as processor time: the runs too short for a reading of their own, and
-    /// the engine's work between runs.
+    /// Time since the last reading that counts as processor time: the runs that were too short to be read separately,
+    /// and the engine's work between runs.
     unread_ns: u64,
-    /// Whether the runs are those of fibers. The clocks of a thread tell nothing about a fiber, so such runs count as waits,
-    /// except for the processor time that is charged to them.
+    /// Whether the runs are those of fibers. The clocks of a thread say nothing about a fiber, so such runs count as
+    /// waits, except for the processor time that is charged to them.
     of_fibers: bool,
     /// The kernel's account of this thread, if the kernel keeps one.
     account: Option<File>,
     /// The total wait for a processor at the last reading of the account.
     delayed_ns: u64,
-    /// Whether the last run was so long that it is worthwhile to read the clocks at the beginning of the next run.
+    /// Whether the last run was long enough that it is worthwhile to read the clocks at the beginning of the next run.
     long: bool,
     /// The end of the last run.
     ended_ns: u64,

@@ -110,8 +110,8 @@ impl LiveTrace {
     /// Keeps only the units that are admitted from now on.
     fn keep(&self) {
         self.tape.take_all();
-        // The number is read under the flow's mutex. So workers get a unit with this number or a higher one only later, and
-        // then see the effect of `take_all`.
+        // The number is read under the flow's mutex. So workers get a unit with this number or a higher one only
+        // afterwards, and by then they see the effect of `take_all`.
         let next_id = self.shared.lock().next_id();
         self.tape.keep_from(next_id, self.shared.now());
     }
@@ -126,16 +126,17 @@ impl LiveTrace {
         RING_BYTES
     }
 
-    /// Returns a trace with the newest records since [`begin`](Self::begin), in about `most_bytes` or less, and with
-    /// the units that wait now, in at most half as many bytes. [`Trace::read`](crate::Trace::read) reads it.
+    /// Returns a trace with the newest records since [`begin`](Self::begin), and with the units that wait now. The
+    /// records take about `most_bytes` or less, and the waiting units at most half as many bytes.
+    /// [`Trace::read`](crate::Trace::read) reads the trace.
     ///
     /// The call copies the records that workers have not flushed yet, at most 8 KiB for each worker (48 KiB while a
-    /// file is written); a worker that ends a run meanwhile waits for the copy. The call also examines each unit in
-    /// flight, in short steps under the flow's lock. If there are too many waiting units, the call examines them
-    /// again and halves their number, until they fit.
+    /// file is written). A worker that ends a run during the copy waits for it. The call also examines each unit in
+    /// flight, in short steps under the flow's lock. If there are too many waiting units, the call examines them again
+    /// and halves their number, until they fit.
     ///
     /// # Panics
-    /// Never, because a write to memory does not fail.
+    /// Does not panic, because a write to memory cannot fail.
     pub fn window(&self, most_bytes: usize) -> Vec<u8> {
         // Each run that ended before this moment has written its record. So for a run that began before this moment,
         // the records of all earlier runs of the same unit are present.
@@ -184,7 +185,7 @@ impl LiveTrace {
         }
     }
 
-    /// Measures the run at this moment. What depends on the window is computed when the trace is read.
+    /// Measures the run at this moment. The values that depend on the window are computed when the trace is read.
     fn summary(&self, model: &Model) -> Measured {
         let now = self.shared.snapshot();
         Measured {

@@ -19,9 +19,9 @@
 //! | `costs` | the machine's own costs, measured when a recording begins |
 //!
 //! A record describes the run of one batch in one stage. For each unit, the record has its number, its time in the
-//! stage's code, the part of that time that was processor time, and how its run ended. If the unit has a weight, needs
-//! of its own or the key of a group, the record has these as well. The record has the time at which the batch began,
-//! but not the times at which its units began, because a replay determines those itself.
+//! stage's code, the part of that time that was processor time, and how its run ended. If the unit has a weight, its
+//! own needs or the key of a group, the record has these as well. The record has the time at which the batch began, but
+//! not the times at which its units began, because a replay determines those itself.
 
 pub(crate) mod bytes;
 mod clocks;

@@ -217,7 +217,7 @@ impl Context {
     }
 
     /// The latest start time of all runs so far. The run that was written last may have an earlier start time, because
-    /// fibers that share a track write their runs in the order of their ends.
+    /// fibers that share a track write their runs in the order in which the runs end.
     pub(crate) fn latest_ns(&self) -> u64 {
         self.latest_ns
     }

@@ -1,9 +1,9 @@
 //! The choice of the units to record in a long run.
 //!
-//! The first million units are all recorded. Of the units after them, up to the second million, one block in two is
-//! recorded; up to the fourth million, one block in four; and so on. So the file grows with the logarithm of the run's
-//! length. A block that is drawn at one rate is also drawn at every higher rate. So a reader can apply the lowest rate
-//! to the whole file, and gets an even sample of at least half a million units. A child is recorded if its parent is.
+//! The first million units are all recorded. From there to the second million, one block in two is recorded; from there
+//! to the fourth million, one block in four; and so on. So the file grows with the logarithm of the run's length. A
+//! block that is drawn at one rate is also drawn at every higher rate. So a reader can apply the lowest rate to the
+//! whole file, and get an even sample of at least half a million units. A child is recorded if its parent is.
 
 use crate::engine::run::front::mix;
 

@@ -21,7 +21,7 @@ use crate::engine::run::witness::{Ran, Track, Witness};
 
 /// A worker flushes its chunk when it has this many bytes.
 const CHUNK_BYTES: usize = 48 << 10;
-/// The same for a tape without a file. Its chunks are smaller, because its ring drops old records chunk by chunk.
+/// The same limit for a tape without a file. Its chunks are smaller, because its ring drops old records chunk by chunk.
 const SMALL_CHUNK_BYTES: usize = 8 << 10;
 
 /// The most bytes of records that a ring keeps; enough for some 800,000 runs of units in stages.
@@ -174,8 +174,8 @@ impl Tape {
         lock(&self.ring).since
     }
 
-    /// Returns the newest records, about `most_bytes` of them. A worker that ends a run during the call waits for
-    /// some microseconds.
+    /// Returns the newest records, about `most_bytes` of them. A worker that ends a run during the call waits for a few
+    /// microseconds.
     pub(super) fn kept(&self, most_bytes: usize) -> Kept {
         let open = lock(&self.chunks).open.clone();
         // All locks are held together, so that each record is found once, either in its worker's chunk or in the ring.
@@ -235,7 +235,8 @@ impl Tape {
         }
         let bytes: Arc<[u8]> = bytes.into();
         lock(&self.ring).push(Frame { bytes: bytes.clone(), most_id, last_ns });
-        // A write to the file may take long. The chunk's lock is released before it, so that only this worker waits.
+        // A write to the file may take a long time. The chunk's lock is released before the write, so that only this
+        // worker waits.
         drop(chunk);
         if let Some(output) = &mut *lock(&self.out)
             && output.failed.is_none()

@@ -1,4 +1,4 @@
-//! The entrance: units of many threads enter as through a queue, whether they waited in line, were at the gate, or
+//! The entrance: units of many threads enter in the order of a queue, whether they waited in line, were at the gate, or
 //! entered directly. The broken twin is an entrance that lets a newcomer overtake units at the gate.
 
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ impl<const EMPTIES_GATE: bool> Entrance<EMPTIES_GATE> {
 fn passed<const EMPTIES_GATE: bool>() -> History {
     let (entrance, recorder) = (Entrance::<EMPTIES_GATE>::default(), Recorder::new());
     let (mut one, mut other, mut worker) = (recorder.log(), recorder.log(), recorder.log());
-    // The pause is longer than the clocks of two cores may differ.
+    // The pause is longer than the maximum difference between the clocks of two cores.
     let pause = || thread::sleep(Duration::from_micros(10));
     one.record(Op::ENQUEUE, 1, || entrance.send(1, true));
     pause();

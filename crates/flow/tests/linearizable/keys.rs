@@ -1,4 +1,4 @@
-//! Keyed tokens: each key is a semaphore of its own. The broken twin is a table of keys that makes a key twice.
+//! Keyed tokens: each key is a separate semaphore. The broken twin is a table of keys that makes a key twice.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +44,7 @@ fn each_key_is_a_semaphore_however_often_it_is_forgotten() {
 }
 
 /// A table of keys that searches under one lock and inserts under another. Two workers make the same key, and each copy
-/// has a token of its own.
+/// has its own token.
 #[test]
 fn a_key_that_is_made_twice_is_caught() {
     assert_caught("key-made-twice", "a key that two workers make at once", &Kind::Mutex.into(), || {

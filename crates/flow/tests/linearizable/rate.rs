@@ -1,5 +1,5 @@
-//! A rate: a bucket that gets a token at every tick, with a specification of its own. The broken twin is a rate that
-//! grants in two steps.
+//! A rate: a bucket that gets a token at every tick, with its own specification. The broken twin is a rate that grants
+//! in two steps.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -21,7 +21,7 @@ impl Default for Hooks {
 impl Hooks {
     pub(crate) fn into_waker(self) -> Waker {
         let data = Arc::into_raw(Arc::new(self)).cast();
-        // SAFETY: the functions of the table keep to a waker's contract: each waker owns a count of the hooks, which
+        // SAFETY: the functions of the table satisfy a waker's contract: each waker owns a count of the hooks, which
         // any thread may use and drop.
         unsafe { Waker::from_raw(RawWaker::new(data, &TABLE)) }
     }
@@ -37,7 +37,7 @@ static TABLE: RawWakerVTable = RawWakerVTable::new(
         RawWaker::new(data, &TABLE)
     },
     |data| {
-        // SAFETY: `data` came from `Arc::into_raw`, and the waker's count is given up here.
+        // SAFETY: `data` came from `Arc::into_raw`, and the waker's count is released here.
         let hooks = unsafe { Arc::from_raw(data.cast::<Hooks>()) };
         (hooks.wake)();
     },
@@ -46,7 +46,7 @@ static TABLE: RawWakerVTable = RawWakerVTable::new(
         (unsafe { &*data.cast::<Hooks>() }.wake)();
     },
     |data| {
-        // SAFETY: `data` came from `Arc::into_raw`, and the waker's count is given up here.
+        // SAFETY: `data` came from `Arc::into_raw`, and the waker's count is released here.
         let hooks = unsafe { Arc::from_raw(data.cast::<Hooks>()) };
         (hooks.drop)();
     },

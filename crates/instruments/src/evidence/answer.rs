@@ -23,7 +23,7 @@ pub(super) struct Subject {
 /// The reason why the observations ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The evidence in the state file already decides.
+    /// The evidence in the state file is already sufficient.
     Before,
     /// The data ran out.
     Data,
@@ -50,7 +50,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Returns the verdict in a word.
+    /// Returns the verdict as one word.
     pub(super) fn word(&self) -> &'static str {
         match self.view.verdict() {
             Some(Verdict::Holds) => "holds",
@@ -100,7 +100,7 @@ impl Answer {
         })
     }
 
-    /// Returns the interval, for people.
+    /// Returns the interval as text for display.
     pub(super) fn interval(&self) -> String {
         self.stated.show_interval(self.view.interval)
     }

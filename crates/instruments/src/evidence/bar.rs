@@ -67,7 +67,7 @@ impl Bar {
         };
         self.next = now + self.pause;
         if shown.is_err() {
-            // Standard error no longer has a reader; the decision continues without progress.
+            // Standard error no longer has a reader; the decision continues without progress reports.
             self.mode = Mode::Quiet;
         }
     }
@@ -106,8 +106,8 @@ pub(super) fn lines(
     vec![figures.done(), ruler(&stated.thresholds(), range, view, columns, look)]
 }
 
-/// Draws the interval on a scale with the thresholds in its middle. Rates have a logarithmic scale of odds, on which 0.99 and
-/// 0.999 lie as far apart as 0.9 and 0.99 do.
+/// Draws the interval on a scale with the thresholds in its middle. Rates have a logarithmic scale of odds, on which
+/// 0.99 and 0.999 are about as far apart as 0.9 and 0.99.
 fn ruler(thresholds: &[f64], range: Option<(f64, f64)>, view: &View, columns: usize, look: Look) -> String {
     /// The scale reaches from a 400th of the thresholds' odds to 400 times these odds. This is the logarithm of that
     /// factor.

@@ -35,7 +35,7 @@ impl Stated {
         Ok(Self { claim, error: args.error, method: args.method, is_time: quantity.is_time })
     }
 
-    /// Returns the question whether a rate of success is as claimed.
+    /// Returns the question of whether a rate of success is as claimed.
     pub(super) fn rate(&self) -> Result<Setup, EvidenceError> {
         if self.is_time {
             return Err(EvidenceError::usage(format!(
@@ -48,12 +48,13 @@ impl Stated {
         if let Some(method) = self.method {
             setup = setup.method(method);
         }
-        // Creating a driver checks the set-up. The cost is small, because what this driver computes is cached for the next one.
+        // Creating a driver checks the set-up. The cost is small, because the results that this driver computes are
+        // cached for the next one.
         Driver::new(&setup).map_err(EvidenceError::Question)?;
         Ok(setup)
     }
 
-    /// Returns the question whether the mean of values within `range` is as claimed.
+    /// Returns the question of whether the mean of values within `range` is as claimed.
     pub(super) fn mean(&self, range: (Quantity, Quantity)) -> Result<MeanSetup, EvidenceError> {
         if let Some(method) = self.method {
             return Err(EvidenceError::usage(format!("--method {method} is for rates; a mean has one method only")));
@@ -69,7 +70,7 @@ impl Stated {
         Ok(MeanSetup::new(self.claim, self.error, range.0.value, range.1.value))
     }
 
-    /// Returns the thresholds, the lesser first.
+    /// Returns the thresholds, the smaller one first.
     pub(super) fn thresholds(&self) -> Vec<f64> {
         match self.claim {
             Claim::AtLeast(threshold) | Claim::AtMost(threshold) => vec![threshold],
@@ -77,12 +78,12 @@ impl Stated {
         }
     }
 
-    /// Returns a value for people, in the unit of the thresholds.
+    /// Formats a value for display, in the unit of the thresholds.
     pub(super) fn show(&self, value: f64) -> String {
         if self.is_time { time(value, number::short) } else { number::short(value) }
     }
 
-    /// Returns an interval for people, rounded outwards.
+    /// Formats an interval for display, rounded outwards.
     pub(super) fn show_interval(&self, interval: Interval) -> String {
         let show = |value: f64, round: fn(f64) -> String| match (value.is_finite(), self.is_time) {
             (false, _) => "anything".to_owned(),
@@ -107,7 +108,7 @@ impl Stated {
         }
     }
 
-    /// Returns the claim in exact words, which a state file has to match.
+    /// Returns the claim in exact words, which a state file must match.
     pub(super) fn exact_words(&self) -> String {
         let unit = if self.is_time { " s" } else { "" };
         self.words_with(|value| format!("{}{unit}", number::exact(value)))

@@ -40,8 +40,8 @@ pub(super) struct View {
     /// The standard error of the mean in units of the values' range, if the observations are values.
     pub(super) spread: Option<f64>,
     pub(super) progress: Progress,
-    /// The level of the evidence against the nearest alternative, a logarithm, and the threshold below which the level must
-    /// fall for a decision.
+    /// The level of the evidence against the nearest alternative, and the threshold below which this level must fall
+    /// for a decision. Both are logarithms.
     pub(super) level: Option<(f64, f64)>,
 }
 

@@ -23,13 +23,13 @@ pub enum EvidenceError {
     /// The arguments contradict each other.
     #[error("{0}")]
     Usage(String),
-    /// A question to which the mathematics has no answer.
+    /// A question that `millstream_csm` cannot answer.
     #[error("{0}")]
     Question(#[source] millstream_csm::Error),
     /// An output file cannot be written.
     #[error(transparent)]
     Place(#[from] NotWritable),
-    /// The state file belongs to another question, or to none.
+    /// The state file belongs to another question, or is not a state file.
     #[error("--state {}: {problem}; {help}", shown::path(path))]
     State {
         /// The file.
@@ -73,7 +73,7 @@ pub enum EvidenceError {
         /// The violated condition.
         source: millstream_csm::Error,
     },
-    /// The system refused something after the first observation.
+    /// The system refused an operation after the first observation.
     #[error("{what}: {source}")]
     System {
         /// The action that failed.

@@ -1,14 +1,15 @@
 //! Running a command again and again, several runs at a time, without a bias towards fast runs.
 //!
 //! Fast runs end first. If runs counted in the order in which they end, an early decision would have seen only the fast
-//! half of the runs that were started: too many successes, if a success is a fast run. So outcomes are reported in the
-//! order in which the runs were **started**. The observed sequence is then the same as that of runs made one after
-//! another. The moment of the decision depends only on the outcomes before it, as the guarantee of a confidence
-//! sequence requires. Runs that are still under way at that moment are stopped, and their outcomes are not used.
+//! half of the runs that were started. If a success is a fast run, these would include too many successes. So outcomes
+//! are reported in the order in which the runs were **started**. The observed sequence is then the same as that of runs
+//! made one after another. The moment of the decision depends only on the outcomes before it, as the guarantee of a
+//! confidence sequence requires. Runs that are still under way at that moment are stopped, and their outcomes are not
+//! used.
 //!
-//! For the same reason, when the time runs out or at the first interrupt, the command waits for the runs that are
-//! under way: a run that happens to be under way at a given moment is longer than most. Only a second interrupt drops
-//! these runs. In that case, [`End::Abandoned`] tells the caller not to save the observations as evidence.
+//! For the same reason, when the time runs out or at the first interrupt, the command waits for the runs that are under
+//! way. A run that happens to be under way at a given moment tends to be longer than most. Only a second interrupt
+//! drops these runs. In that case, [`End::Abandoned`] tells the caller not to save the observations as evidence.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The reason why there were no more runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// The receiver of the outcomes needs no more.
+    /// The receiver of the outcomes does not need any more.
     Enough,
     /// The allowed number of runs was reached.
     Limit,
@@ -76,7 +77,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Counts the signals of the process as well, from now on until it ends.
+    /// Counts the signals of the process, too, from now on until the process ends.
     pub(super) fn listen(&self) -> Result<(), EvidenceError> {
         let heard = self.clone();
         let listen = || -> io::Result<()> {
@@ -128,8 +129,8 @@ impl Interrupts {
     }
 }
 
-/// Runs the program and passes the outcome of each run to `take`, in the order of the starts, until `take` breaks.
-/// `look` is called from time to time.
+/// Runs the program and passes the outcome of each run to `take`, in the order of the starts, until `take` returns
+/// `Break`. `look` is called from time to time.
 pub(super) fn run(
     program: &Program,
     allowance: &Allowance,
@@ -332,7 +333,7 @@ mod tests {
             seen
         };
         for jobs in [1, 2] {
-            // A busy machine may take long to start the runs, so later attempts allow more time.
+            // A busy machine may take a long time to start the runs, so later attempts allow more time.
             let all = [(50, "0.3"), (1000, "1.5"), (10_000, "12")]
                 .iter()
                 .any(|(time, run)| started(jobs, *time, run) == jobs);

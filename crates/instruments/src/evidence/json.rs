@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::number;
 
-/// An object on one line, its members in the order they were added.
+/// An object on one line, with its members in the order in which they were added.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     members: Vec<String>,
@@ -50,7 +50,7 @@ impl Object {
         self.member(name, &format!("[{}]", values.join(",")))
     }
 
-    /// Adds a member whose text is JSON already.
+    /// Adds a member whose text is already JSON.
     pub(super) fn raw(self, name: &str, text: &str) -> Self {
         self.member(name, text)
     }

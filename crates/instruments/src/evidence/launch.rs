@@ -1,8 +1,8 @@
 //! Starts one program again and again. Everything that is the same each time is prepared once.
 //!
-//! The measured time of a run should be that of its program, so as little as possible happens around the program: the
-//! environment is copied once, no file is opened, and the child resets its signals with half of the usual system calls. The
-//! child is started by `posix_spawn`, which does not copy this process.
+//! The measured time of a run should be the time of its program, so the launcher does as little as possible around the
+//! program. The environment is copied once, no file is opened, and the child resets its signals with half of the usual
+//! system calls. The child is started by `posix_spawn`, which does not copy this process.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::OpenOptions;
@@ -109,7 +109,7 @@ struct FileActions(posix_spawn_file_actions_t);
 impl FileActions {
     fn new() -> io::Result<Self> {
         let mut actions = MaybeUninit::uninit();
-        // SAFETY: the call initialises what it is given, unless it fails.
+        // SAFETY: the call initialises its argument, unless it fails.
         unsafe {
             check(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
             Ok(Self(actions.assume_init()))
@@ -139,7 +139,8 @@ impl Attributes {
         let (mut attributes, mut none) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         let flags = libc::POSIX_SPAWN_SETPGROUP | libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF;
         let defaults = default_signals();
-        // SAFETY: the first two calls initialise what they are given, unless they fail; the others copy from it.
+        // SAFETY: the first two calls initialise their arguments, unless they fail. The other calls copy their
+        // arguments.
         unsafe {
             check(libc::posix_spawnattr_init(attributes.as_mut_ptr()))?;
             let mut attributes = Self(attributes.assume_init());
@@ -164,7 +165,7 @@ impl Drop for Attributes {
 /// them), and SIGPIPE, which Rust's runtime ignores. `posix_spawn` need not ask for the action of these signals.
 fn default_signals() -> sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the first call initialises the set. Where there is no such signal, adding it changes nothing.
+    // SAFETY: the first call initialises the set. Adding a number that is not a signal has no effect.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for signal in (1..=libc::SIGRTMAX()).filter(|&signal| !is_ignored(signal) || signal == libc::SIGPIPE) {

@@ -33,7 +33,7 @@ pub(super) struct Fields {
     pick: Pick,
 }
 
-/// The part of a line that is wanted.
+/// The part of a line that is read.
 enum Pick {
     Whole,
     /// Not known yet: the first line decides.

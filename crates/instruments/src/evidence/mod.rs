@@ -15,7 +15,7 @@
 //! | `bar` | progress |
 //! | [`slo`](mod@slo), [`compare`](mod@compare), [`plan`](mod@plan), [`functions`], [`permutation`](mod@permutation) | the commands |
 //!
-//! [`error`] has the exit statuses, and [`number`] how numbers are read and written.
+//! [`error`] defines the exit statuses, and [`number`] reads and writes numbers.
 
 mod answer;
 pub(crate) mod args;

@@ -61,10 +61,10 @@ pub(crate) fn parse(text: &str) -> Result<f64, String> {
     if value.is_finite() { Ok(sign * value) } else { Err(format!("`{text}` is beyond the range of a double")) }
 }
 
-/// Reads two quantities with `..` or a comma between them, the lesser first, both of one kind.
+/// Reads two quantities of the same kind with `..` or a comma between them, the smaller one first.
 ///
 /// # Errors
-/// Returns a message if either is malformed, if they differ in kind, or if the greater comes first.
+/// Returns a message if either is malformed, if they differ in kind, or if the greater one comes first.
 pub(crate) fn parse_pair(text: &str) -> Result<(Quantity, Quantity), String> {
     let (low, high) = text
         .split_once("..")
@@ -104,7 +104,7 @@ pub(crate) fn exact(value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// Returns the number for people: rounded to six significant digits, without trailing zeros.
+/// Returns the number for display: rounded to six significant digits, without trailing zeros.
 pub(crate) fn short(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().expect("a number that was just written");
     if rounded != 0.0 && (rounded.abs() < 1e-4 || rounded.abs() >= 1e15) {
@@ -114,7 +114,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// Returns the lower end of an interval for people: rounded like [`short`], but never up.
+/// Returns the lower end of an interval for display: rounded like [`short`], but never up.
 pub(crate) fn short_low(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {
@@ -123,7 +123,7 @@ pub(crate) fn short_low(value: f64) -> String {
     }
 }
 
-/// Returns the upper end of an interval for people: rounded like [`short`], but never down.
+/// Returns the upper end of an interval for display: rounded like [`short`], but never down.
 pub(crate) fn short_high(value: f64) -> String {
     let shown = short(value);
     match shown.parse::<f64>() {
@@ -138,8 +138,8 @@ fn unit(value: f64) -> f64 {
     10_f64.powi(exponent.unwrap_or(0) - 5)
 }
 
-/// Reads the digits after `0x`. Rounds to the nearest double, and a tie to the even one; `None` if the text is no hex
-/// float.
+/// Reads the digits after `0x`. Rounds to the nearest double, and a tie to the even one; `None` if the text is not a
+/// hex float.
 fn hex_float(text: &str) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['p', 'P']) {
         Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
@@ -156,7 +156,7 @@ fn hex_float(text: &str) -> Option<f64> {
             bits = bits << 4 | digit;
             exponent -= i64::from(place) * 4;
         } else {
-            // This digit lies beyond the last bit. For the rounding, it only matters whether the digit is zero.
+            // This digit is beyond the last bit. For the rounding, it only matters whether the digit is zero.
             bits |= u64::from(digit != 0);
             exponent += i64::from(!place) * 4;
         }

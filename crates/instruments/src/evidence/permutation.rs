@@ -1,9 +1,9 @@
 //! `millstream csm permutation`: the exact test of two samples.
 //!
-//! The p-value is the rate at which chance alone makes a difference as large as the observed difference. The test
-//! divides all values at random into two samples, again and again, and decides whether that rate is below a threshold.
-//! The divisions are independent, so this is a claim about a success rate, and the test ends as soon as the answer is
-//! clear.
+//! The p-value is the rate at which chance alone produces a difference at least as large as the observed difference.
+//! The test divides all values at random into two samples, again and again, and decides whether that rate is below a
+//! threshold. The divisions are independent, so this is a claim about a success rate, and the test ends as soon as the
+//! answer is clear.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! One run of the command that is observed.
 //!
-//! A run is a program in a process group of its own, with nothing on its standard input. Its standard output is discarded
-//! unless the question searches it for a match, and the end of its standard error is kept to explain a failure. A run is
-//! over when the program has ended. If its standard output is searched, the run also lasts until no process has that
-//! output open, as with a shell's `$(…)`. Its time runs from before the start of the program to that moment.
+//! A run is a program in its own process group, with an empty standard input. Its standard output is discarded unless
+//! the question searches it for a match, and the end of its standard error is kept to explain a failure. A run is over
+//! when the program has ended. If its standard output is searched, the run also lasts until no process has that output
+//! open, as with a shell's `$(…)`. Its time runs from before the start of the program to that moment.
 //!
 //! Standard error goes through one pipe for all runs of a [`Runner`], so that a run costs no pipe. If a process of an
 //! earlier run is still running, its output is therefore attributed to a later run.

@@ -90,7 +90,7 @@ fn decide(args: &SloArgs) -> Result<u8, EvidenceError> {
     Ok(answer.status())
 }
 
-/// Returns the terms that the state file has to match.
+/// Returns the terms that the state file must match.
 fn terms(stated: &Stated, method: &str, subject: &Subject) -> Terms {
     vec![
         ("claim", stated.exact_words()),

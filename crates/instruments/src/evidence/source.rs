@@ -19,8 +19,8 @@ use super::number::{self, Quantity};
 use super::program::{Program, Run};
 use super::{flow_report, supervised};
 
-/// The maximum number of runs of a command unless `--limit` says otherwise. Without a maximum, a command whose true rate
-/// lies exactly at the threshold would run forever.
+/// The maximum number of runs of a command unless `--limit` says otherwise. Without a maximum, a command whose true
+/// rate is exactly at the threshold would run forever.
 const MAX_RUNS: u64 = 1_000_000;
 
 /// The number of lines of data between two readings of the clock.
@@ -146,7 +146,7 @@ impl Source {
         }
     }
 
-    /// Observes until the claim is decided or nothing is left.
+    /// Observes until the claim is decided or no more observations are available.
     pub(super) fn observe(&mut self, args: &SloArgs, session: &mut Session<'_>) -> Result<Ended, EvidenceError> {
         match self {
             Self::Command { program, criterion } => observe_runs(program, criterion, args, session),

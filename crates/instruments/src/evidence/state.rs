@@ -1,6 +1,6 @@
 //! `--state FILE`: evidence that is carried from one run of the command to the next.
 //!
-//! The file holds the question (claim, error, method, conditions of a success, source) beside the evidence. A file
+//! The file contains the evidence and its question (claim, error, method, conditions of a success, source). A file
 //! whose question differs is refused: a claim that was changed to fit the evidence could be wrong more often than its
 //! error allows. The file is locked during a run: if two runs added to the same evidence at once, the evidence of one
 //! would be lost. The new file replaces the old one atomically.
@@ -23,7 +23,7 @@ const FORMAT: &str = "millstream slo state, version 1";
 /// A longer file is not a state file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The question in exact words; the state has to agree with them.
+/// The question in exact words, which the state must match.
 pub(super) type Terms = Vec<(&'static str, String)>;
 
 /// An open state file.
@@ -103,8 +103,8 @@ impl StateFile {
         }
     }
 
-    /// Returns a number that was saved; zero in a new file. It is saved as a string, which unlike a JSON number is read back to
-    /// the last bit.
+    /// Returns a number that was saved; zero in a new file. The number is saved as a string, which is read back
+    /// exactly; a JSON number might not be.
     pub(super) fn number(&self, name: &'static str) -> Result<f64, EvidenceError> {
         let Some(kept) = &self.kept else { return Ok(0.0) };
         let number = kept.get(name).and_then(Value::as_str).and_then(|text| number::parse(text).ok());

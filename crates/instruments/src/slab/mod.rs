@@ -194,7 +194,7 @@ fn holder_text(holder: Holder) -> String {
     }
 }
 
-/// Writes to standard output. It is no error if the reader has gone away.
+/// Writes to standard output. It is not an error if the reader has gone away.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<u8, Error> {
     match out::print_with(write) {
         Err(source) => Err(Error::System { what: "write to standard output".to_owned(), source }),

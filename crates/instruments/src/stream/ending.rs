@@ -1,12 +1,12 @@
 //! The signals that end the program.
 //!
-//! - While the program holds output, a signal is only recorded, and the program ends itself after it has written its
-//!   lines.
-//! - While the program holds no output, for example in a wait for an input, a signal ends the process at once.
+//! - While the program has unwritten output, a signal is only recorded, and the program ends itself after it has
+//!   written its lines.
+//! - While the program has no unwritten output, for example in a wait for an input, a signal ends the process at once.
 //! - A second signal ends the process anywhere, for example in a write to a pipe that is not read; an alarm does the
 //!   same two seconds after the first signal.
 //!
-//! In each case the process ends by the signal, so its parent sees the usual status.
+//! In each case the signal terminates the process, so its parent sees the usual status.
 
 use std::io;
 use std::process;
@@ -26,7 +26,7 @@ const GRACE: libc::c_uint = 2;
 
 /// See the [module](self).
 pub(super) struct Ending {
-    /// The signal that came; 0 for none.
+    /// The signal that arrived; 0 if none has.
     came: Arc<AtomicUsize>,
     holds_nothing: Arc<AtomicBool>,
 }
@@ -40,7 +40,7 @@ impl Ending {
         let end = move || {
             // Relaxed: a handler stores the number before it sets the alarm, which comes two seconds later.
             let signal = came.load(Ordering::Relaxed) as i32;
-            // An alarm that comes from elsewhere ends the process as it would without this handler.
+            // An alarm from another source ends the process as it would without this handler.
             let _ = emulate_default_handler(if signal == 0 { SIGALRM } else { signal });
         };
         // SAFETY: the action loads an atomic number and emulates the default handler; both are allowed in a handler.
@@ -57,7 +57,7 @@ impl Ending {
         Ok(this)
     }
 
-    /// Lets a signal end the process at once. The caller then checks for a signal that came earlier.
+    /// Lets a signal end the process at once. The caller then checks for a signal that arrived earlier.
     pub(super) fn hold_nothing(&self) {
         // SeqCst: pairs with the handler, which stores `came` and then loads this flag. Either the handler finds the
         // flag and ends the process, or the caller's next check finds the signal.

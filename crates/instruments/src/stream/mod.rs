@@ -91,7 +91,7 @@ fn print_values(mut running: Running<Value>, output: &Output) -> u8 {
     }
 }
 
-/// Returns the exit status after a write. It is no error if the reader has gone away.
+/// Returns the exit status after a write. It is not an error if the reader has gone away.
 fn written(wrote: io::Result<()>, status: u8) -> u8 {
     match wrote {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => not_written(&error),

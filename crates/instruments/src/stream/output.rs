@@ -83,7 +83,7 @@ impl Output {
     /// If a signal has come, writes the lines so far and ends the process.
     pub(super) fn obey(&self) {
         if let Some(signal) = self.ending.signal() {
-            // The process ends by the signal even if the reader has gone away.
+            // The signal terminates the process even if the reader has gone away.
             let _ = self.flush();
             Ending::end_by(signal);
         }

@@ -22,7 +22,7 @@ pub(super) struct Branch {
     taken: usize,
     scratch: Vec<u8>,
     held: Option<u64>,
-    /// The moment when the command last took something, or had nothing to take.
+    /// The moment when the command last took input, or had no input to take.
     pub(super) moved: Instant,
     /// The number of bytes that the command has taken.
     pub(super) bytes: u64,
@@ -48,12 +48,12 @@ impl Branch {
         })
     }
 
-    /// Returns the first piece of the log that the command still needs; `None` if it takes nothing more.
+    /// Returns the first piece of the log that the command still needs; `None` if the command takes no more input.
     pub(super) fn needs(&self) -> Option<u64> {
         self.pipe.as_ref().map(|_| self.piece)
     }
 
-    /// Returns the pipe, if the log has something for the command.
+    /// Returns the pipe, if the log has input for the command.
     pub(super) fn waiting(&self, log: &Log) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| self.piece < log.end()).map(AsFd::as_fd)
     }

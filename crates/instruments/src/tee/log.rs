@@ -57,7 +57,7 @@ impl Log {
     /// Appends a piece of the input.
     ///
     /// # Errors
-    /// Returns an error if the piece has to go to disk and cannot be written there completely.
+    /// Returns an error if the piece must go to disk and cannot be written there completely.
     pub(super) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(folder) = self.spill.as_ref().filter(|_| self.in_memory >= self.max_memory) else {
             self.in_memory += bytes.len() as u64;

@@ -2,7 +2,7 @@
 //!
 //! The usual `tee` gives a block to one command after the other, so one command that does not read stops all commands.
 //! If that command waits for the output of the others, they deadlock. Here each command has its own position in the
-//! input, and the part of the input between the foremost and the last position is kept.
+//! input, and `tee` keeps the part of the input between the first and the last position.
 //!
 //! - [`args`]: the command line;
 //! - `log`: the kept part of the input;
@@ -72,7 +72,7 @@ struct Tee {
 }
 
 impl Tee {
-    /// Feeds the commands until each has the whole input, or reads no more.
+    /// Feeds the commands until each has the whole input, or has stopped reading.
     fn run(&mut self) -> Result<(), String> {
         let mut block = vec![0; PIECE];
         loop {

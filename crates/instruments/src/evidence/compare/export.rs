@@ -29,7 +29,7 @@ pub(super) fn json(commands: &[Command]) -> String {
     format!("{}\n", Object::new().list("results", &results).done())
 }
 
-/// Adds the members that sum up the times of a command.
+/// Adds the members that summarise the times of a command.
 pub(super) fn figures(object: Object, summary: &Summary) -> Object {
     object
         .number("mean", summary.mean)

@@ -1,7 +1,7 @@
 //! The answer as a JUnit file of one test case.
 //!
-//! A claim that fails to hold is a `failure`; one that was not decided is an `error`: the build must not continue as if
-//! the claim had passed, but the test has found no fault either.
+//! A claim that fails to hold is a `failure`, and an undecided claim is an `error`. After an undecided claim, the build
+//! must not continue as if the claim had passed, but the test has not found a fault either.
 
 use millstream_command::screen::look::Look;
 use millstream_command::screen::xml::escape;

@@ -1,5 +1,5 @@
-//! The answer as a picture that can be put into a page or a Markdown file: the thresholds, the estimate, the interval,
-//! and the shape of the posterior under a uniform prior.
+//! The answer as a picture that can be embedded in a web page or a Markdown file: the thresholds, the estimate, the
+//! interval, and the shape of the posterior under a uniform prior.
 //!
 //! The shape is the Beta density. Its logarithm, s ln p + (n − s) ln(1 − p), is reduced by its maximum before it is
 //! exponentiated, so that nothing over- or underflows however many outcomes there are. For a mean it is the bell curve
@@ -17,7 +17,7 @@ use super::text;
 
 const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 272.0;
-/// The plot lies between `LEFT` and `RIGHT`, and between `TOP` and `FLOOR`.
+/// The plot extends from `LEFT` to `RIGHT`, and from `TOP` to `FLOOR`.
 const LEFT: f64 = 32.0;
 const RIGHT: f64 = WIDTH - 32.0;
 const TOP: f64 = 98.0;
