@@ -128,7 +128,7 @@ fn beside_this_program() -> Result<PathBuf, Error> {
     let folders = program.ancestors().skip(1).take(2);
     let mut candidates = folders.map(|folder| folder.join("millstream"));
     candidates.find(|path| path.is_file()).ok_or_else(|| {
-        Error::new("found neither cargo nor a millstream binary beside this program; give one with --millstream PATH")
+        Error::new("found neither cargo nor a millstream binary next to this program; give one with --millstream PATH")
     })
 }
 

@@ -29,7 +29,7 @@ impl Companion {
     /// Returns an error if the process cannot be started, or the log cannot be written.
     pub(crate) fn start(chosen: &str, names: &[&str], root: &Path) -> Result<Self, String> {
         let log = root.join("target/xtask/companion.log");
-        let failed = |error: io::Error| format!("cannot run {} beside the other steps: {error}", names.join(", "));
+        let failed = |error: io::Error| format!("cannot run {} alongside the other steps: {error}", names.join(", "));
         fs::create_dir_all(root.join("target/xtask")).map_err(failed)?;
         let file = File::create(&log).map_err(failed)?;
         let mut command = Command::new("nice");
@@ -37,7 +37,7 @@ impl Companion {
         command.args(chosen.split_whitespace()).args(names).current_dir(root);
         command.stdin(Stdio::piped()).stdout(file.try_clone().map_err(failed)?).stderr(file).process_group(0);
         let mut child = command.spawn().map_err(failed)?;
-        println!("   beside the steps below: {} (output in {})", names.join(", "), log.display());
+        println!("   alongside the steps below: {} (output in {})", names.join(", "), log.display());
         Ok(Self { _alive: child.stdin.take(), child, log, names: names.join(", ") })
     }
 
@@ -64,7 +64,7 @@ impl Companion {
 
     fn outcome(&self, status: ExitStatus) -> Result<(), String> {
         let output = fs::read(&self.log).map_err(|error| format!("{}: {error}", self.log.display()))?;
-        println!("== beside: {}\n{}", self.names, String::from_utf8_lossy(&output).trim_end());
+        println!("== alongside: {}\n{}", self.names, String::from_utf8_lossy(&output).trim_end());
         if status.success() {
             Ok(())
         } else {

@@ -91,7 +91,7 @@ fn help() -> Result<(), String> {
     let minutes = |name| minutes::of(name).map_or(String::new(), |minutes| format!("{minutes:4.1} min"));
     print!("{HELP}\nSteps of `test`, in order, on {}:\n", minutes::MEASURED_ON);
     for step in choice::every_step(&members) {
-        let beside = if step.is_apart { "; beside the other steps" } else { "" };
+        let beside = if step.is_apart { "; runs alongside the other steps" } else { "" };
         println!("  {:<9} {}  {}{beside}", step.name, minutes(step.name), step.about);
     }
     println!("  {:<9} {}", "all", minutes("all"));
@@ -110,7 +110,7 @@ fn bench(mut args: Vec<String>) -> Result<(), String> {
     let mut command = measured::PROGRAM.map(str::to_owned).to_vec();
     command.push("--".to_owned());
     command.extend(args);
-    Step::cargo("bench", "ours beside its peers", command).run(root()).map(drop)
+    Step::cargo("bench", "our code compared with its peers", command).run(root()).map(drop)
 }
 
 /// Returns the workspace root: xtask is a member folder directly below it.

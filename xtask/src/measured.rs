@@ -41,7 +41,7 @@ const TREND: &str = "docs/measured.tsv";
 const OPENING: &str = "\
 # Measured
 
-Every figure of Millstream beside its peers. `cargo xtask bench --write [WORKLOAD]` measures and writes this page; each section
+Every figure of Millstream, compared with its peers. `cargo xtask bench --write [WORKLOAD]` measures and writes this page; each section
 names the machine, the date and the commit of its own run, and `docs/measured.tsv` keeps the ratios of the last runs on each
 processor. Peers take turns, round after round, in one process; tables give the median round with the smallest and the largest,
 and ratios are taken within a round. Compare ratios, not times: they carry over to other machines far better.

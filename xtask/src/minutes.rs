@@ -3,7 +3,7 @@
 
 /// The machine of the table, and its state. Times vary by a third from run to run.
 pub(crate) const MEASURED_ON: &str =
-    "about, beside other steps, on two cores of an AMD EPYC (a virtual machine), nothing built before";
+    "about, alongside other steps, on two cores of an AMD EPYC (a virtual machine), nothing built before";
 
 /// Each step and its minutes. The time of a build is included in the first step that needs the build.
 const MINUTES: [(&str, f64); 19] = [

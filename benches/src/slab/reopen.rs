@@ -28,7 +28,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
         beside.push(once(&path, objects, true).map_err(|error| Error::new(error.to_string()))?);
     }
     println!("### reopen: {objects} objects, half of them published, the others in the hands of a killed process\n");
-    for (name, took) in [("alone, made afresh", alone), ("beside a user, recovered", beside)] {
+    for (name, took) in [("alone, made afresh", alone), ("next to a user, recovered", beside)] {
         println!("- {name}: {:.1} ms, median of {} rounds", compare::median(&took), took.len());
     }
     println!();

@@ -8,7 +8,7 @@
  * loses no published object; a double free is an error, and so is the use of a freed object's handle.
  *
  * millstream_ring_...: events of one size from one process to another, in order, through memory that both share. Either
- * may be killed at any instruction and come back; a consumer sees every published event that no consumer has consumed.
+ * may be killed at any instruction and restarted; a consumer sees every published event that no consumer has consumed.
  *
  * Conventions
  *   - A function that can fail returns a status: MILLSTREAM_OK, or another MILLSTREAM_... code. It writes through its
@@ -18,10 +18,10 @@
  *     opened to millstream_slab_free. Freeing NULL is allowed.
  *   - Set the first member struct_bytes, where a struct has one, to the struct's size before each call that reads or
  *     writes the struct: millstream_csm_status status = {.struct_bytes = sizeof status};
- *     Later versions append members to such a struct and change none, so that programs go on running with a library
+ *     Later versions append members to such a struct and change none, so that programs continue to run with a library
  *     that is newer or older than their header. All other structs stay as they are.
- *   - Functions may be called from any thread. All threads may use a millstream_slab at once; two threads must not use
- *     any other object at once. The ends of a ring, whose functions wait, refuse a second thread: MILLSTREAM_IN_USE.
+ *   - Functions may be called from any thread. All threads may use a millstream_slab concurrently; two threads must not use
+ *     any other object concurrently. The ends of a ring, whose functions wait, refuse a second thread: MILLSTREAM_IN_USE.
  *
  * The header needs C99 or C++11. Compile with
  *   cc program.c $(pkg-config --cflags --libs millstream) -Wl,-rpath,$(pkg-config --variable=libdir millstream)

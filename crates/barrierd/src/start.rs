@@ -105,7 +105,7 @@ pub(crate) fn start(args: &Args) -> Result<Infallible, StartError> {
 /// Loads the program. The error says in words why there is no program.
 fn load(args: &Args, cpus: usize) -> Result<Bpf, String> {
     if args.without_bpf {
-        return Err("not asked for".to_owned());
+        return Err("disabled by an option".to_owned());
     }
     Bpf::start(cpus, &args.tracepoints).map_err(|error| error.to_string())
 }

@@ -63,7 +63,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
         return Err(format!("`{text}` would never grant anything: a rate is more than zero"));
     }
     if per_second > 1e9 {
-        return Err(format!("`{text}` is more than a thousand million a second, which is no limit"));
+        return Err(format!("`{text}` is more than a thousand million a second, which is too large for a rate"));
     }
     Ok(per_second)
 }

@@ -41,7 +41,7 @@ pub enum Error {
         whole: u64,
     },
     /// A count is above the maximum for exact computations.
-    #[error("{found} {what} are more than the {most} this crate computes with; split the data")]
+    #[error("{found} {what} exceed the maximum of {most} that this crate supports; split the data")]
     TooMany {
         /// The name of the count.
         what: &'static str,
@@ -51,7 +51,7 @@ pub enum Error {
         most: u64,
     },
     /// A pair of numbers is in the wrong order, or the two numbers are equal.
-    #[error("{what} must be in order, the first below the second, but they are {low} and {high}; exchange them")]
+    #[error("{what} must be in order, the first below the second, but they are {low} and {high}")]
     NotInOrder {
         /// The name of the numbers.
         what: &'static str,

@@ -49,10 +49,10 @@ pub enum NoBacktrace {
     #[error("its thread did not answer SIGURG")]
     NoAnswer,
     /// The fiber no longer ran on the worker when the signal arrived.
-    #[error("it had left its worker by then")]
+    #[error("it had already left its worker")]
     Left,
     /// This crate reads the registers of x86-64 and aarch64 only.
-    #[error("frames are found on x86-64 and aarch64 only")]
+    #[error("backtraces of fibers work only on x86-64 and aarch64")]
     Unsupported,
 }
 

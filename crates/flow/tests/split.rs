@@ -55,7 +55,7 @@ fn children_know_their_parent_and_come_in_order() {
     assert_eq!(
         of_the_last,
         (0..1000).collect::<Vec<_>>(),
-        "the children are numbered in the order in which they were brought out"
+        "the children are numbered in the order in which they were produced"
     );
     let mut numbers: Vec<u64> = seen.iter().map(|&(_, unit, _)| unit).collect();
     numbers.sort_unstable();

@@ -41,13 +41,13 @@ pub enum Contradiction {
         call: u64,
     },
     /// A time equals the value that represents "never".
-    #[error("the time {PENDING} stands for \"never\"")]
+    #[error("the time {PENDING} is reserved for \"never\"")]
     TimeTooLarge {
         /// The number of the operation.
         operation: usize,
     },
     /// The history has more operations than rows can number.
-    #[error("a history holds at most {} operations", u32::MAX)]
+    #[error("a history can contain at most {} operations", u32::MAX)]
     TooMany {
         /// The number of the first operation that does not fit.
         operation: usize,

@@ -157,7 +157,7 @@ pub enum UnknownModel {
     /// The text after the colon is not an initial value.
     #[error(
         "`{initial}` in `{model}` is not an initial value: write an integer of 63 bits, true, false, null or \
-         \"\" (a text without letters)"
+         \"\" (an empty string)"
     )]
     Initial {
         /// The requested name.

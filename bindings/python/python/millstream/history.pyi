@@ -17,7 +17,7 @@ _Operation: TypeAlias = (
 MODELS: dict[str, tuple[str, ...]]
 
 class HistoryError(ValueError):
-    """A log that is no history, or a history that the model does not fit: what is wrong, and where."""
+    """A log that is not a history, or a history that the model does not fit: what is wrong, and where."""
 
 class Op(NamedTuple):
     """An operation: a process's call, and what came back."""
@@ -33,7 +33,7 @@ class Op(NamedTuple):
 
 @final
 class History:
-    """Operations in the order of their starts: of a list of `Op`s, of a log, or of a file."""
+    """Operations in the order of their starts, from a list of `Op`s, a log, or a file."""
 
     def __new__(cls, operations: Iterable[_Operation]) -> Self: ...
     @staticmethod

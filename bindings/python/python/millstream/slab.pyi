@@ -11,7 +11,7 @@ class SlabError(Exception):
 
 @final
 class Handle:
-    """The name of an object, the same in every process: which slab, which object, and which of its lives."""
+    """The name of an object, the same in every process: the slab, the object, and its current use."""
 
     def __new__(cls, low: int, high: int) -> Self: ...
     def __getnewargs__(self) -> tuple[int, int]: ...

@@ -23,7 +23,7 @@ create_exception!(
     millstream.history,
     HistoryError,
     PyValueError,
-    "A log that is no history, or a history that the model does not fit: what is wrong, and where."
+    "A log that is not a history, or a history that the model does not fit: what is wrong, and where."
 );
 
 /// Converts an error to an exception, for `map_err`.

@@ -100,7 +100,7 @@ fn is_served_beside_a_flood(daemon: &Daemon, with: With) -> bool {
         let begun = Instant::now();
         let mut asked = 0;
         while asked < 12 || rested.load(Relaxed) == 0 {
-            assert!(begun.elapsed() < LIMIT, "{with:?}: the flood is served without end");
+            assert!(begun.elapsed() < LIMIT, "{with:?}: the daemon never stops serving the flood");
             // The client sends requests so seldom that its part of the share pays for them, with a wide margin.
             thread::sleep(Duration::from_millis(100));
             if seldom.rests() {

@@ -19,7 +19,7 @@ fn is_root() -> bool {
 #[test]
 fn it_reports_the_missing_mechanisms() {
     let daemon = Daemon::start(With::FallBacks).unwrap();
-    assert!(daemon.about.contains("without BPF (not asked for): fallbacks alone"), "{}", daemon.about);
+    assert!(daemon.about.contains("without BPF (disabled by an option): fallbacks alone"), "{}", daemon.about);
     let daemon = Daemon::start(With::StatAlone).unwrap();
     assert!(
         daemon.about.contains("without BPF (") && daemon.about.contains("Operation not permitted"),

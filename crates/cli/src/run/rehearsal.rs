@@ -397,7 +397,7 @@ impl Stage {
                     (false, ..) => "",
                     (true, true, _) => ", in place of the file there",
                     (true, _, true) => ", unless that is the file there already: it is kept",
-                    (true, false, false) => ": fails, for a file of this name is there",
+                    (true, false, false) => ": fails, because a file of this name exists",
                 };
                 format!("{content} to {name}{fate}")
             }

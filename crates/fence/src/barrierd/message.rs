@@ -89,7 +89,7 @@ pub(super) fn receive_hello(socket: BorrowedFd<'_>) -> io::Result<Greeting> {
     if received < 0 {
         return Err(io::Error::last_os_error());
     }
-    let no_hello = || io::Error::new(io::ErrorKind::InvalidData, "the answering process is no barrierd");
+    let no_hello = || io::Error::new(io::ErrorKind::InvalidData, "the answering process is not a barrierd");
     let (said, _) = bytes.split_at(received as usize);
     let (hello, reason) = Hello::from_start(said).ok_or_else(no_hello)?;
     if hello.magic != MAGIC {

@@ -30,7 +30,7 @@ const ENDED: usize = 1;
 const THREAD: usize = 2;
 const PINNED: usize = 4;
 const _: () =
-    assert!(align_of::<Core>() > PINNED && align_of::<ThreadWaiter>() > PINNED, "the marks fit beside addresses");
+    assert!(align_of::<Core>() > PINNED && align_of::<ThreadWaiter>() > PINNED, "the tag bits fit into the low bits of an address");
 
 /// The number of attempts to change a pinned word after which a thread yields to other threads.
 const SPINS: u32 = 64;

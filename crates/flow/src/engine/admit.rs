@@ -254,7 +254,7 @@ impl State {
 
     /// Joins the end of the line at the entrance, behind the units at the gate. A submitter that is already in line
     /// only replaces its waker. Returns the replaced waker, which the caller must drop without holding the mutex.
-    #[must_use = "dropped outside of the mutex"]
+    #[must_use = "the waker must be dropped without holding the mutex"]
     pub(crate) fn wait_at_entrance(
         &mut self,
         place: &mut Option<u64>,
@@ -268,7 +268,7 @@ impl State {
 
     /// Leaves the line at the entrance. Returns the submitter's waker, which the caller must drop without holding the
     /// mutex.
-    #[must_use = "dropped outside of the mutex"]
+    #[must_use = "the waker must be dropped without holding the mutex"]
     pub(crate) fn leave_entrance(&mut self, place: Option<u64>) -> Option<Wake> {
         self.intake.leave(place)
     }

@@ -78,7 +78,7 @@ fn word(end: End) -> &'static str {
         End::Requeue { .. } => "went back for other needs",
         End::AwaitMemory => "waits for memory",
         End::Unfold => "has more children",
-        End::Unfolded => "brought out its last child",
+        End::Unfolded => "produced its last child",
         End::Hold => "opened a group",
         End::Join => "joined a group",
         End::Left => "was left",

@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
                     'b' => '\u{8}',
                     'f' => '\u{c}',
                     plain @ ('"' | '\\' | '/') => plain,
-                    other => return Err(EdnError::Wrong(format!("`\\{other}` means nothing in a text"))),
+                    other => return Err(EdnError::Wrong(format!("`\\{other}` is not a valid escape in a string"))),
                 }),
                 c => text.push(c),
             }

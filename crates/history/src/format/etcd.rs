@@ -58,7 +58,7 @@ fn parse(text: &str, events: &mut Events) -> Result<(Event, Operation), String> 
         ":fail" if op == Op::CAS && !timed_out => Event::Return(Status::Ok),
         ":fail" => Event::Return(Status::Fail),
         ":info" => Event::Return(Status::Info),
-        other => return Err(format!("the type `{other}` is none of :invoke, :ok, :fail, :info")),
+        other => return Err(format!("the type `{other}` is not one of :invoke, :ok, :fail and :info")),
     };
     let value = if timed_out { Value::NULL } else { value.value(events.builder().values())? };
     let output = if kind == ":fail" { Value::FALSE } else { value };
@@ -128,7 +128,7 @@ mod tests {
                 "INFO  jepsen.util - 1\t:ok\t:read\t3",
                 "line 1: process 1 returned from an operation that it had not called",
             ),
-            ("INFO  jepsen.util - 1\t:did\t:read\t3", "line 1: the type `:did` is none of :invoke, :ok, :fail, :info"),
+            ("INFO  jepsen.util - 1\t:did\t:read\t3", "line 1: the type `:did` is not one of :invoke, :ok, :fail and :info"),
             ("INFO  jepsen.util - 1\t:invoke\t:cas\t[1", "line 1: `[1` is not a value"),
             (
                 "hello\nworld",

@@ -75,7 +75,7 @@ impl Entrance {
     /// Joins the end of the line, behind the units that are at the gate now. A submitter that is already in line keeps
     /// its position and replaces its waker. Costs O(log n) with n submitters in line. Returns the replaced waker, which
     /// the caller must drop without holding the mutex.
-    #[must_use = "dropped outside of the mutex"]
+    #[must_use = "the waker must be dropped without holding the mutex"]
     pub(crate) fn wait(
         &mut self,
         place: &mut Option<u64>,
@@ -95,7 +95,7 @@ impl Entrance {
     }
 
     /// Leaves the line. Returns the submitter's waker, which the caller must drop without holding the mutex.
-    #[must_use = "dropped outside of the mutex"]
+    #[must_use = "the waker must be dropped without holding the mutex"]
     pub(crate) fn leave(&mut self, place: Option<u64>) -> Option<Wake> {
         self.line.remove(&place?)?.wake
     }

@@ -131,7 +131,7 @@ impl Intake {
     }
 
     /// Joins the line at the entrance or keeps a position in it (see [`Entrance::wait`]).
-    #[must_use = "dropped outside of the mutex"]
+    #[must_use = "the waker must be dropped without holding the mutex"]
     pub(crate) fn wait(
         &mut self,
         place: &mut Option<u64>,
@@ -145,7 +145,7 @@ impl Intake {
     }
 
     /// Leaves the entrance (see [`Entrance::leave`]).
-    #[must_use = "dropped outside of the mutex"]
+    #[must_use = "the waker must be dropped without holding the mutex"]
     pub(crate) fn leave(&mut self, place: Option<u64>) -> Option<Wake> {
         self.entrance.leave(place)
     }

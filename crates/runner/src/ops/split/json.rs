@@ -76,11 +76,11 @@ impl<R: Read> Values<R> {
         self.any = true;
         let text = self.value(first)?;
         if let Err(error) = serde_json::from_slice::<&RawValue>(&text) {
-            return Err(Torn::Senseless(format!("the next value is no JSON: {error}")));
+            return Err(Torn::Senseless(format!("the next value is not JSON: {error}")));
         }
         // Only an object has members.
         let members = if first == b'{' { Members::read(&text) } else { Ok(Members::default()) };
-        let members = members.map_err(|error| Torn::Senseless(format!("the next value is no JSON: {error}")))?;
+        let members = members.map_err(|error| Torn::Senseless(format!("the next value is not JSON: {error}")))?;
         Ok(Some(Cut { content: text, members, ..Cut::default() }))
     }
 
@@ -181,9 +181,9 @@ mod tests {
             ("[1,", 1, "the array has no end"),
             ("[1", 1, "the array has no end"),
             ("[1] 2", 1, "there is more after"),
-            ("{\"a\":1} {x}", 1, "no JSON"),
-            ("[1,]", 1, "no JSON"),
-            ("tru", 0, "no JSON"),
+            ("{\"a\":1} {x}", 1, "not JSON"),
+            ("[1,]", 1, "not JSON"),
+            ("tru", 0, "not JSON"),
             ("[\"0123456789012345678901234567890123456789\"]", 0, "longer than 40 bytes"),
         ] {
             let found = values(text);
