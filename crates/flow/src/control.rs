@@ -59,8 +59,7 @@ impl Control {
         self.shared.snapshot()
     }
 
-    /// The maximum number of holders that an explanation names, and the maximum number of units at the head of the
-    /// line.
+    /// An explanation names at most this many holders, and at most this many units at the head of the line.
     pub const EXPLAINED: usize = 10;
 
     /// Explains a unit in flight: where the unit is, how long it has been there, what it waits for, and which units
@@ -170,8 +169,8 @@ impl Control {
     /// Like [`fibers`](Self::fibers), but also groups waiting fibers by their backtraces. Waits at most `limit` for the
     /// backtraces.
     ///
-    /// Each fiber is woken, takes its own backtrace, and waits again. This costs its thread tens of microseconds, and
-    /// some KiB of the fiber's stack. The names of functions are then resolved for the largest
+    /// Each fiber is woken, takes its own backtrace, and waits again. This costs its thread tens of microseconds, and a
+    /// few KiB of the fiber's stack. The names of functions are then resolved for the largest
     /// [`FiberGroup::BACKTRACES`](crate::FiberGroup::BACKTRACES) groups, which can take seconds in a large program with
     /// debug information. The memory used for this is freed afterwards.
     #[cfg(feature = "fibers")]

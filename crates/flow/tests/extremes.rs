@@ -1,5 +1,5 @@
-//! Numbers at the ends of their ranges: weights, needs, capacities, budgets. With any such numbers, an idle flow has
-//! nothing in use and admits the next unit.
+//! Numbers at the ends of their ranges: weights, needs, capacities, budgets. Whatever these numbers are, an idle flow
+//! has no resources in use and admits the next unit.
 
 #[path = "support/time.rs"]
 mod time;

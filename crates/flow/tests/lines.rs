@@ -545,7 +545,7 @@ fn build(plan: &FlowPlan) -> Result<Flow<Walker, Walker>, BuildError> {
         }
         let onwards = |s: usize| inlets.get(s).map_or(Either::Right(done), |&inlet| Either::Left(inlet));
         let also = stage.also.map_or(s + 1, |also| if also == s + 1 { usize::MAX } else { also });
-        // After some steps every unit goes straight on, so that loops end.
+        // After a few steps, every unit proceeds to the next stage, so that loops end.
         let choose = |unit: &Walker| usize::from(unit.steps < 8 && unit.chance("turns", 3) == 0);
         define.to(select(choose, [onwards(s + 1), onwards(also)]));
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use millstream_flow::{Batch, Flow, SubmitError};
 use watchdog::in_time;
 
-/// Two stages that do next to nothing.
+/// Two stages that do almost no work.
 fn short(inflight: u64) -> Flow<u64, u64> {
     let mut flow = Flow::builder("short");
     flow.inflight(inflight);

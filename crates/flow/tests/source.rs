@@ -27,7 +27,7 @@ fn units_pulled_before_a_source_blocks_do_not_wait_for_it() {
     let (give, units) = by_hand();
     let service = flow.build(step).unwrap().start_from(units, |_| ());
     let mut next = 0;
-    // Bursts make the source fast, so that its pulls get long. Then it blocks in the middle of a pull.
+    // Bursts make the source fast, so that a pull takes many units. Then the source blocks in the middle of a pull.
     for burst in [1, 10, 1000, 3, 1, 500, 7] {
         for _ in 0..burst {
             give.send(next).unwrap();

@@ -1,6 +1,6 @@
 //! Millstream: staged execution for one machine.
 //!
-//! The crate has no code of its own: it re-exports the libraries, each behind the feature of the same name:
+//! The crate contains no code: it re-exports the libraries, each behind the feature of the same name:
 //!
 //! | module | contents |
 //! | --- | --- |

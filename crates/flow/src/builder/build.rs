@@ -342,8 +342,8 @@ impl FlowDraft {
     }
 }
 
-/// Returns the function that gets dead letters of units without a ticket. If the program has set no such function,
-/// the returned one keeps the letters in the returned list.
+/// Returns the function that gets dead letters of units without a ticket. If the program has not set this function, the
+/// returned function keeps the letters in the returned list.
 fn keep_letters(listener: Option<Letters>) -> (Arc<Mutex<Vec<DeadLetter>>>, Letters) {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let ours = kept.clone();

@@ -231,7 +231,8 @@ mod tests {
         let graph = holding_to_the_end(1000);
         let began = std::time::Instant::now();
         assert!(graph.check().is_ok());
-        // The check takes some milliseconds with sets of bits. A search for each pair among all others would take seconds.
+        // The check takes a few milliseconds with sets of bits. A search for each pair among all others would take
+        // seconds.
         assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
     }
 

@@ -121,7 +121,7 @@ impl Clocks {
     }
 
     /// Takes the time of the engine's own work between the last run and the current one; `None` if the worker may have
-    /// slept in between. For a run that directly follows another run, without a call of [`begin`](Self::begin), the
+    /// slept in between. For a run that directly follows another run, without a call to [`begin`](Self::begin), the
     /// time is 0.
     pub(super) fn take_between(&mut self) -> Option<u64> {
         let next = if self.of_fibers { None } else { Some(0) };
@@ -162,7 +162,7 @@ impl Clocks {
         Some((own_ns + charged_ns, delayed_ns))
     }
 
-    /// Forgets what was measured, so that no time before the next run counts.
+    /// Discards the measurements, so that no time before the next run counts.
     pub(super) fn forget(&mut self) {
         let _ = take_charged();
         (self.long, self.ended_ns, self.rest, self.wake_delay_ns) = (true, 0, Rest::None, None);

@@ -49,7 +49,7 @@ pub(crate) struct Window {
     /// The trace has all records of runs that began at this time or later.
     #[serde(default)]
     pub(crate) from_ns: u64,
-    /// N if the trace has one in N of the units that wait; 0 if it has none of them.
+    /// N if the trace has one in N of the waiting units; 0 if it has no waiting units.
     #[serde(default)]
     pub(crate) waiting_one_in: u64,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Measured {
     /// The number of units that left in a window.
     #[serde(default)]
     pub(crate) departed: u64,
-    /// The time in which as many units leave at the window's steady pace.
+    /// The time that this many units take to leave at the window's steady pace.
     #[serde(default)]
     pub(crate) departed_ns: u64,
     pub(crate) latency_p50_ns: u64,

@@ -78,7 +78,7 @@ impl Part {
 
 /// The number of the unit's parent, or the unit's own number if it has no parent.
 fn root_of(ran: &Ran<'_>, row: &Row) -> u64 {
-    // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
+    // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records in the meantime.
     let unit = unsafe { UnitRef::new(ran.site.records(), row) };
     unit.look().parent().map_or_else(|| ran.site.stamps().id(row), |parent| parent.id)
 }

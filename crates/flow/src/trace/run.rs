@@ -253,7 +253,8 @@ pub(crate) fn put_run(
     let looks: Vec<_> = places
         .clone()
         .take(if ran.plain { 0 } else { rows.len() })
-        // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records meanwhile.
+        // SAFETY: the worker that ran the batch has its rows, and no other handle reaches their records in the
+        // meantime.
         .map(|place| unsafe { UnitRef::new(site.records(), &rows[place]) })
         .collect();
     let has = |what: fn(&crate::engine::units::record::Record) -> bool| looks.iter().any(|unit| what(unit.look()));

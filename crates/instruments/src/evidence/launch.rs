@@ -59,7 +59,7 @@ impl Launcher {
         })
     }
 
-    /// Starts the program as the leader of a new group, with nothing on its standard input. The standard output is
+    /// Starts the program as the leader of a new process group, with an empty standard input. The standard output is
     /// discarded if `output` is `None`.
     pub(super) fn start(
         &self,

@@ -77,8 +77,8 @@ impl Fields {
         Self { interrupts, ..Self::new(Box::new(BufReader::with_capacity(1 << 16, reader)), place, columns) }
     }
 
-    /// Opens standard input, for a command line that names nothing to run or read. If standard input is a terminal,
-    /// there are no data either, which is an error.
+    /// Opens standard input, for a command line that names neither a command nor a file. If standard input is a
+    /// terminal, there are no data either, which is an error.
     pub(super) fn standard_input(columns: &ColumnArgs) -> Result<Self, EvidenceError> {
         if io::stdin().is_terminal() {
             return Err(EvidenceError::usage(

@@ -1,4 +1,4 @@
-//! Numbers: read as scripts write them, and written so that a script reads back exactly the computed number.
+//! Reads numbers as scripts write them, and writes numbers so that a script reads back exactly the computed number.
 //!
 //! A decimal names the binary64 number nearest to it. If that is not precise enough (for a computed threshold, or a
 //! probability at the end of the double range), C's hex floats (`0x1.f5c28f5c28f5cp-1`) name one number exactly.

@@ -101,7 +101,7 @@ pub enum Extreme {
     Both,
 }
 
-/// Tests, and returns the exit status.
+/// Runs the test, and returns the exit status.
 pub(super) fn permutation(args: &PermutationArgs) -> Result<u8, EvidenceError> {
     if args.a == "-" && args.b == "-" {
         return Err(EvidenceError::usage("A and B cannot both be standard input"));

@@ -101,7 +101,7 @@ impl Tee {
         }
     }
 
-    /// Waits until the input can be read, a command can take something, or a command may have taken nothing for too long.
+    /// Waits until the input can be read, a command can take input, or a command may have taken no input for too long.
     /// Returns whether the input can be read.
     fn wait(&self, wants_input: bool) -> Result<bool, String> {
         let stdin = rustix::stdio::stdin();
@@ -120,7 +120,7 @@ impl Tee {
         }
     }
 
-    /// Returns the command that all others wait for and that takes nothing.
+    /// Returns the command that takes no input while all others wait for it.
     fn stuck(&self) -> Option<usize> {
         let last =
             |branch: &Branch| branch.needs() == Some(self.log.first()) && branch.moved.elapsed() >= self.patience;

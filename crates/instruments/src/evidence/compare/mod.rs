@@ -1,4 +1,4 @@
-//! `millstream compare`: which is smaller, and by what ratio.
+//! `millstream compare`: decides which of two commands or files is smaller, and by what ratio.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -30,7 +30,7 @@ use super::error::EvidenceError;
 /// Characters with a meaning to a shell; a line without them consists of words and blanks.
 const SHELL: &[u8] = b"|&;<>()$`\\\"'*?[]#~=%{}!\n";
 
-/// Compares and gives the exit status.
+/// Compares the commands or files, and returns the exit status.
 pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     ended(if args.run { commands::compare_commands(args) } else { files::compare_files(args) })
 }
