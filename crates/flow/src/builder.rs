@@ -124,7 +124,7 @@ impl<R: Send + 'static> FlowBuilder<R> {
     /// gave up on the unit.
     ///
     /// Without such a function, the flow's report keeps the first
-    /// [`Report::DEAD_LETTERS_KEPT`](crate::Report::DEAD_LETTERS_KEPT) of them.
+    /// [`Report::DEAD_LETTERS_KEPT`](crate::Report::DEAD_LETTERS_KEPT) dead letters.
     pub fn on_dead_letter(&mut self, take: impl Fn(DeadLetter) + Send + Sync + 'static) -> &mut Self {
         self.draft.letters = Some(Box::new(take));
         self

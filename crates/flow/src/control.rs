@@ -109,8 +109,8 @@ impl Control {
     /// that are not waiting cannot be searched, because workers have their payloads.
     ///
     /// The call searches all waiting units, in steps of 1,024 under the flow's lock, and pauses after each step for as
-    /// long as the step took. `label` runs under that lock, so it must be quick, and must not use the flow, which
-    /// would deadlock. If `label` panics, this call panics as well, and the flow continues.
+    /// long as the step took. `label` runs under that lock, so it must be quick, and must not use the flow, because
+    /// that would deadlock. If `label` panics, this call panics as well, and the flow continues.
     ///
     /// ```
     /// # use millstream_flow::{Flow, Need};
@@ -152,7 +152,7 @@ impl Control {
     /// Returns the keys for which the most units wait: up to `most` keys of each keyed resource, the busiest key first.
     /// The resources are in the order of declaration.
     ///
-    /// Costs O(keys), in steps of 4,096 keys under the flow's lock.
+    /// The call takes O(keys) time, in steps of 4,096 keys under the flow's lock.
     pub fn busiest_keys(&self, most: usize) -> Vec<KeySnapshot> {
         self.shared.busiest_keys(most)
     }

@@ -53,7 +53,7 @@ pub(crate) struct Policies {
     pub(crate) queue: Option<u64>,
 }
 
-/// A stage's code and exits, and the properties that the engine needs to know of them.
+/// A stage's code and exits, and the properties of these that the engine needs to know.
 pub(crate) struct Wired {
     pub(crate) lane: Box<dyn Lane>,
     pub(crate) edges: Vec<u16>,
@@ -204,7 +204,7 @@ impl NeedDraft {
 }
 
 impl Draft {
-    /// The most workers that the stage can have.
+    /// The maximum number of workers that the stage can have.
     pub(crate) fn most_workers(&self) -> usize {
         if self.fibers { MAX_FIBERS } else { MAX_WORKERS }
     }

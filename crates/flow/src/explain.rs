@@ -71,7 +71,7 @@ pub struct LineState {
     pub oldest_ns: Option<u64>,
 }
 
-/// The thing that a unit waits for.
+/// The worker, resource or event that a unit waits for.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -140,7 +140,7 @@ pub enum WaitsFor {
     Members,
 }
 
-/// Something that a unit holds.
+/// A resource that a unit holds, and the amount.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -168,9 +168,9 @@ pub struct UnitState {
     pub for_ns: Option<u64>,
     /// The time since the unit's admission, in nanoseconds.
     pub age_ns: u64,
-    /// The thing that the unit waits for.
+    /// The worker, resource or event that the unit waits for.
     pub waits_for: Option<WaitsFor>,
-    /// The things that the unit holds.
+    /// The resources that the unit holds.
     pub holds: Vec<Held>,
     /// Failed attempts in the unit's current stage.
     pub attempts: u32,

@@ -71,7 +71,7 @@ impl Failure {
         Failure::new(Cause::Error, message.into())
     }
 
-    /// A failure that no retry can fix. The stage's policy after failure applies at once.
+    /// A failure that no retry can fix. The stage's [`AfterFailure`](crate::AfterFailure) policy applies at once.
     pub fn permanent(message: impl Into<String>) -> Self {
         Failure::msg(message).to_permanent()
     }

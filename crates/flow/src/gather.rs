@@ -144,8 +144,8 @@ impl<In, G, K, Out> Gather<In, G, K, Out> {
     /// Sets the function that converts a closed group into the payload of its unit. So an open group can be small, such
     /// as a sum, even if the unit's payload is not.
     ///
-    /// The function runs after [`finish`](Self::finish). A panic in this function is a failure of the group, whose
-    /// content is lost. If a group fails for another reason, its dead letter contains the converted group.
+    /// The function runs after [`finish`](Self::finish). A panic in this function is a failure of the group, and the
+    /// group's content is lost. If a group fails for another reason, its dead letter contains the converted group.
     pub fn map<Mapped>(self, map: impl Fn(G) -> Mapped + Send + Sync + 'static) -> Gather<In, G, K, Mapped> {
         let Gather {
             key, begin, add, weigh, full, finish, max_units, max_bytes, wait, max_groups, goes_on_torn, ..

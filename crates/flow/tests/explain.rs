@@ -258,7 +258,7 @@ fn a_child_that_a_run_is_bringing_out_is_not_reported_as_gone() {
         service.send(7).unwrap();
         let control = service.control();
         until("the run has brought the first child out", || control.explain_unit(1).is_err_and(|no| no.next > 1));
-        // The child is either in the hands of the run or has reached its own stage.
+        // The child either still belongs to its parent's run or has reached its own stage.
         match control.explain_unit(1) {
             Err(absent) => assert!(absent.unseen > 0, "{absent:?}"),
             Ok(child) => assert_eq!(child.parent, Some(0), "{child:?}"),

@@ -95,8 +95,8 @@ fn an_overflow_names_the_stage_the_unit_and_the_setting() {
     assert!(text.contains("`stack = \"192KiB\"`") && text.contains("`StageBuilder::stack(196608)`"), "{text}");
 }
 
-/// The process has address space for only a few stacks. The system refuses further stacks, and units wait for the
-/// existing ones.
+/// The process has address space for only a few stacks. The system refuses more stacks, and units wait for the existing
+/// ones.
 fn few_stacks() {
     const STACK: usize = 1 << 30;
     let mut flow = Flow::builder::<u64>("large");

@@ -108,7 +108,7 @@ fn needs_are_granted_all_at_once_or_not_at_all() {
 
 #[test]
 fn a_unit_with_many_needs_is_overtaken_a_bounded_number_of_times() {
-    // Some units need only `a`, and some only `b`. They keep both resources busy at alternating times. One more unit
+    // Some units need only `a`, and some only `b`. They keep the two resources busy at alternating times. One more unit
     // needs both. The source produces more units until that unit has run.
     let served = Arc::new(AtomicBool::new(false));
     let overtaken = Arc::new(AtomicUsize::new(0));

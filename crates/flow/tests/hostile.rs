@@ -1,5 +1,4 @@
-//! User code that panics, or calls back into the flow, where the engine least expects it: wakers, destructors,
-//! listeners.
+//! User code that panics, or calls back into the flow, at awkward moments: in wakers, destructors and listeners.
 
 #[path = "support/gated.rs"]
 mod gated;

@@ -1,8 +1,9 @@
 //! The engine's queues as their units see them, recorded and checked: a resource is a semaphore, a pool is an
-//! allocator, and a stage's queue delivers every unit once and in order. Broken twins of the queues show that the same
-//! checks catch mistakes.
+//! allocator, and a stage's queue delivers every unit exactly once and in order. Broken twins of the queues show that
+//! the same checks catch mistakes.
 //!
-//! `MILLSTREAM_STRESS=n` makes the runs n times longer; `MILLSTREAM_PICTURES=folder` draws the counter-examples there.
+//! `MILLSTREAM_STRESS=n` makes the runs n times longer; `MILLSTREAM_PICTURES=folder` draws the counter-examples in that
+//! folder.
 
 #[path = "linearizable/entrance.rs"]
 mod entrance;

@@ -201,7 +201,7 @@ fn units_of_one_key_of_a_rate_leave_nothing_behind() {
     let before = resident_pages();
     service.send_all(0..500_000).unwrap();
     let grown_bytes = resident_pages().saturating_sub(before) * 4096;
-    // A list of the units would take at least four bytes for each.
+    // A list of the units would take at least four bytes for each unit.
     assert!(grown_bytes < 1_000_000, "{grown_bytes} bytes more after 500 000 units");
     assert_eq!(service.drain().retired, 600_000);
 }

@@ -43,7 +43,7 @@ fn a_running_flow_gives_a_window_before_and_after_a_change() {
     assert!(live.begin() && !live.begin());
 
     let wall = |trace: &Trace, beds| trace.replay(&WhatIf::default().capacity("bed", beds)).unwrap().steady_wall;
-    // A replay does not know of other programs that used the processors. So it is enough if one of several windows is
+    // A replay has no record of other programs that used the processors. So it is enough if one of several windows is
     // undisturbed.
     let mut windows = 0;
     let (trace, measured) = loop {

@@ -79,8 +79,8 @@ fn a_unit_that_needs_the_whole_budget_gets_in_among_small_ones() {
                 passed_by.sort_unstable();
                 passed_by[50]
             };
-            // At most 1024 units were ahead at the gate, and a few more came while the large unit was sent. Even more
-            // units came if this thread lost its core meanwhile, so the test uses the best of three attempts.
+            // At most 1024 units were ahead at the gate, and a few more came while the large unit was sent. If this
+            // thread lost its core in the meantime, even more units came, so the test uses the best of three attempts.
             let is_prompt = (0..3).map(passed_by).any(|units| units <= 1100);
             over.store(true, Ordering::Relaxed);
             assert!(is_prompt, "half of the large units were overtaken by more than 1100 small ones");

@@ -227,8 +227,8 @@ fn a_ceiling_of_one_holds_while_the_worker_is_in_another_stage() {
 
 #[test]
 fn a_source_is_pulled_while_all_workers_are_busy_for_long() {
-    // The blocking stage has its own threads. It must not starve for lack of a pull, however often the flow is full
-    // meanwhile.
+    // The blocking stage has its own threads. It must not starve for lack of a pull, however often the flow is full in
+    // the meantime.
     for cap in [2, 3, 10, 100] {
         in_time(move || {
             let gate = Gate::default();
@@ -283,8 +283,8 @@ fn a_panic_in_the_source_end_listener_is_contained() {
 
 #[test]
 fn a_source_panic_after_a_stop_is_reported() {
-    // The source panics in three situations: at once; after another worker has got the slot of the worker that pulls;
-    // and after the drain has stopped waiting for the source.
+    // The source panics in three situations: at once; after another worker has taken over the slot of the pulling
+    // worker; and after the drain has stopped waiting for the source.
     for pause in [0, 10, 150] {
         in_time(move || {
             let mut flow = Flow::builder::<()>("late");
@@ -405,8 +405,8 @@ fn a_batch_waits_to_fill_while_others_are_taken() {
 
 #[test]
 fn weights_are_right_after_a_chain() {
-    // A unit weighs 100 bytes, then 10, and then what the third stage computes; without a function, it weighs as much
-    // as before.
+    // A unit weighs 100 bytes, then 10, and then the weight that the third stage computes. In a stage without a weight
+    // function, it weighs as much as before.
     for (third, each) in [(None, 10), (Some(10), 10), (Some(60), 60), (Some(100), 100)] {
         in_time(move || {
             let gate = Gate::default();

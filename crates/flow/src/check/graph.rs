@@ -26,7 +26,7 @@ pub(crate) struct Node {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) resource: u16,
-    /// The need is released when the unit leaves this stage; if `None`, when its run in the asking stage ends.
+    /// The need is released when the unit leaves this stage; if `None`, when the unit's run in the asking stage ends.
     pub(crate) until: Option<u16>,
     /// Whether the need is for a slot in the queue of the stage `until`. A unit that goes to another stage releases the slot
     /// at once.

@@ -13,8 +13,8 @@ use super::graph::Graph;
 /// Every pair "asks for *b* while holding *a*" that is possible in a flow. This is the type of
 /// [`Plan::pairs`](crate::plan::Plan::pairs).
 ///
-/// The iterator makes the pairs on demand, because their number grows with the square of the number of stages if each
-/// stage holds its needs to the end of the flow.
+/// The iterator makes the pairs on demand, because there may be many: if each stage holds its needs to the end of the
+/// flow, the number of pairs grows with the square of the number of stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanPairs {
     resources: Vec<String>,

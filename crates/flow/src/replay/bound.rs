@@ -6,7 +6,7 @@ use super::script::Script;
 use crate::trace::model::{Model, ModelHold, ModelSupply};
 use crate::trace::run::End;
 
-/// Returns the least time that the script's work can take, and the name of the resource that determines it.
+/// Returns the minimum time that the script's work can take, and the name of the resource that determines this time.
 pub(super) fn at_least(model: &Model, factors: &[f64], cores: usize, script: &Script) -> (Duration, String) {
     // The use of each resource: token-nanoseconds, or tokens of a rate.
     let mut on_resources = vec![0.0; model.resources.len()];

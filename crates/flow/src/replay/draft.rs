@@ -214,7 +214,8 @@ impl Draft {
                     Some(members) => *members += 1,
                     None => of_key.push(1),
                 },
-                // A group of one unit, unless the unit opened its group earlier (`Hold`): that group is counted already.
+                // A group of one unit, unless the unit opened its group earlier (`Hold`), because that group has
+                // already been counted.
                 End::Go(_) | End::Retire if !holders.remove(&(*stage, *unit)) => of_key.push(1),
                 _ => {}
             }

@@ -281,7 +281,7 @@ impl Trace {
         Ok(build(&model, &factors, &self.script, &Arc::new(Meter::default()))?.plan().clone())
     }
 
-    /// The least time that the work of the run can take with these settings, whatever the order of its units (the
+    /// The minimum time that the work of the run can take with these settings, whatever the order of its units (the
     /// bottleneck law), and the name of the resource that determines this time. A replay of the whole run takes at
     /// least this time.
     ///

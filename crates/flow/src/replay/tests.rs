@@ -260,7 +260,7 @@ fn the_loss_of_crowded_cores_is_found_from_the_delay_that_was_recorded() {
     let (cpu_ns, wait_ns) = recorded.spent_by(&(0..300).collect::<Vec<_>>());
     recorded.account = Account { cpu_ns, wait_ns, delayed_ns: busy - cpu_ns - wait_ns };
     assert_eq!(fit_loss(&model, &Arc::new(recorded), machine), 0.0);
-    // A single worker is delayed only by other programs, which no loss explains.
+    // A single worker is delayed only by other programs, and no loss explains this delay.
     let mut recorded = script();
     let alone = self::model(vec![stage("compute", None, &[], false)], &[], 64, 1);
     recorded.account = Account { cpu_ns, wait_ns, delayed_ns: cpu_ns / 50 };

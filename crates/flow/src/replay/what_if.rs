@@ -31,7 +31,7 @@ pub(crate) enum Change {
     Slope { stage: String, resource: String, per_token: f64 },
 }
 
-/// The reason why a trace cannot be replayed with some settings.
+/// The reason why a trace cannot be replayed with the given settings.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {

@@ -16,8 +16,8 @@ const WORTH_A_CLOCK_NS: u64 = 20_000;
 const WORTH_AN_ACCOUNT_NS: u64 = 200_000;
 const WAITED_ONE_IN: u64 = 32;
 
-/// The longest time between two runs, without a sleep, that counts as the engine's own work. If the time is longer, then
-/// another thread is assumed to have had the processor.
+/// The longest time between two runs, without a sleep, that counts as the engine's own work. If the time is longer,
+/// another thread is assumed to have used the processor.
 const MAX_BETWEEN_NS: u64 = 50_000;
 
 /// One sleep in this many is timed, by reading the kernel's account before and after it.

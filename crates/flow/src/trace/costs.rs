@@ -12,7 +12,7 @@ use super::file::Machine;
 /// The number of timed wake-ups, whose median is used.
 const ROUNDS: usize = 15;
 
-/// A pause before each wake-up, in which the thread goes to sleep.
+/// A pause before each wake-up, during which the thread goes to sleep.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Measures the machine; takes about two milliseconds.

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::file::{TraceError, read_trace};
 use super::run::{End, Record};
 
-/// Writes a trace as JSON trace events, which Perfetto and the trace viewers of browsers open. The viewer shows one row
-/// for each worker, with the units it ran, stage by stage.
+/// Writes a trace as JSON trace events, which Perfetto and the trace viewers of browsers can open. The viewer shows one
+/// row for each worker, with the units it ran, stage by stage.
 ///
 /// The member `otherData` has `millstream_events`, the version of the spans' `args`. The `args` are `unit` (the
 /// unit's number) and `end` (how its run in the stage ended); the spans of the source have `units` instead.

@@ -1,4 +1,4 @@
-//! The numbers of the units of a batch, as ranges: units with consecutive numbers mostly stay together.
+//! The numbers of the units of a batch, as ranges: units with consecutive numbers usually stay together.
 
 use super::bytes::{put, put_difference};
 use super::sampling::end_of_block;

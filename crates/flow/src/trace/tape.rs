@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 48 << 10;
 /// The same limit for a tape without a file. Its chunks are smaller, because its ring drops old records chunk by chunk.
 const SMALL_CHUNK_BYTES: usize = 8 << 10;
 
-/// The most bytes of records that a ring keeps; enough for some 800,000 runs of units in stages.
+/// The maximum size of the records that a ring keeps; enough for about 800,000 runs of units in stages.
 pub(super) const RING_BYTES: usize = 8 << 20;
 
 /// See the [module](self).

@@ -196,7 +196,7 @@ fn a_part_that_is_full_in_the_turn_of_its_family_remains_a_child() {
     flow.workers(1);
     let parts = collect(&mut flow);
     let (split, part, end, done) = (flow.inlet("split"), flow.inlet("part"), flow.inlet("end"), flow.retire());
-    // The first child fills a part on its own. The second child opens another part, which replaces the parent.
+    // The first child alone fills a part. The second child opens another part, which replaces the parent.
     flow.split(split, |n: &mut u64, _| Ok([*n, 1].map(Ok))).to(part);
     let weight = |n: &u64| if *n == 1 { 1 } else { 100 };
     flow.gather(part, Gather::into_vec().by_parent().bytes(100)).bytes(weight).to(end);

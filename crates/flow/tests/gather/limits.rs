@@ -1,4 +1,4 @@
-//! Limits that close groups early, and what a stage that gathers may hold.
+//! Limits that close groups early, and the needs that a gathering stage may hold.
 
 use millstream_flow::{BuildError, Flow, Gather, Need};
 

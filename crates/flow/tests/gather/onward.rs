@@ -40,7 +40,7 @@ fn nothing_is_lost_while_children_run_on_in_a_flow_that_is_steered_and_stopped()
     }
 }
 
-/// A child: the number of its parent, and its own.
+/// A child: the number of its parent, and its own number.
 type Child = (u64, u64);
 
 /// The children in a letter's input.

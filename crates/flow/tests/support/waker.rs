@@ -1,4 +1,4 @@
-//! Wakers whose every step runs the test's own code.
+//! Wakers that run the test's own code at every step.
 
 use std::sync::Arc;
 use std::task::{RawWaker, RawWakerVTable, Waker};

@@ -92,7 +92,7 @@ impl EvidenceError {
         }
     }
 
-    /// Returns the error of arguments that contradict each other.
+    /// Returns an error for arguments that contradict each other.
     pub(super) fn usage(problem: impl Into<String>) -> Self {
         Self::Usage(problem.into())
     }

@@ -93,7 +93,7 @@ impl Launcher {
     }
 }
 
-/// Returns the strings as C takes them: pointers, and a null pointer at the end.
+/// Returns the strings in the form that C expects: pointers, with a null pointer at the end.
 fn pointers<'a>(strings: impl Iterator<Item = &'a CString>) -> Vec<*mut c_char> {
     strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }

@@ -215,7 +215,7 @@ struct Heard {
 }
 
 impl Heard {
-    /// Reads some standard output; returns whether there can be more.
+    /// Reads some standard output; returns whether there may be more.
     fn hear_output(&mut self) -> io::Result<bool> {
         let Some(pipe) = &mut self.pipe else { return Ok(false) };
         let mut room = [0; 1 << 14];

@@ -122,7 +122,7 @@ fn shape(answer: &Answer, axis: &Axis) -> String {
     match (view.successes, view.estimate, view.spread, answer.range) {
         (Some(successes), Some(_), ..) => beta_shape(successes, view.trials, axis),
         (None, Some(mean), Some(spread), Some((low, high))) => {
-            // Values that are all alike have no spread; a line shows that.
+            // If all values are equal, the spread is 0. The minimum width then shows the curve as a line.
             let deviation = (spread * (high - low)).max((axis.high - axis.low) * 1e-3);
             curve(axis, |x| -0.5 * ((x - mean) / deviation).powi(2))
         }
