@@ -271,7 +271,7 @@ fn wrong_arguments_end_with_2() {
         (&["-"], "--spec"),
         (&["-", "--spec", "key-value:a"], "is not an initial value"),
         (&["-", "--spec", "queue", "--format", "xml"], "json, jepsen, jepsen-independent, etcd"),
-        (&["-", "--spec", "queue", "--memory", "0"], "decides nothing"),
+        (&["-", "--spec", "queue", "--memory", "0"], "must be more than zero"),
         (&["/nowhere/at/all", "--spec", "queue"], "cannot be read"),
         (&["-", "--spec", "queue", "--html", "/nowhere/page.html"], "cannot be written"),
     ] {

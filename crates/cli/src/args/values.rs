@@ -12,7 +12,7 @@ pub(super) fn key_value(text: &str) -> Result<(String, String), String> {
 
 pub(super) fn units(text: &str) -> Result<u64, String> {
     match text.parse() {
-        Ok(0) => Err("a cap of zero units would let nothing in".to_owned()),
+        Ok(0) => Err("the cap must be at least 1 unit".to_owned()),
         Ok(count) => Ok(count),
         Err(_) => Err("expected a number of units".to_owned()),
     }
@@ -20,7 +20,7 @@ pub(super) fn units(text: &str) -> Result<u64, String> {
 
 pub(super) fn memory(text: &str) -> Result<u64, String> {
     match size::parse(text)? {
-        0 => Err("a cap of zero bytes would let nothing in".to_owned()),
+        0 => Err("the cap must be at least 1 byte".to_owned()),
         bytes => Ok(bytes),
     }
 }

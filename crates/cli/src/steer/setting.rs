@@ -99,7 +99,7 @@ impl Setting {
             return match value {
                 "none" => Ok(Self::Memory(u64::MAX)),
                 _ => match size::parse(value).map_err(wrong)? {
-                    0 => Err(wrong("a cap of zero bytes would let nothing in; `none` lifts the cap".to_owned())),
+                    0 => Err(wrong("the cap must be at least 1 byte; `none` lifts the cap".to_owned())),
                     bytes => Ok(Self::Memory(bytes)),
                 },
             };

@@ -15,7 +15,7 @@ const FLOW: &[Family<Snapshot>] = &[
         "millstream_units_retired",
         Kind::Counter,
         |s| s.retired,
-        "Units that left the flow done, including skipped ones.",
+        "Units that retired, including skipped ones.",
     ),
     ("millstream_units_skipped", Kind::Counter, |s| s.skipped, "Units that retired without a result."),
     ("millstream_units_dead_lettered", Kind::Counter, |s| s.dead_lettered, "Units that failed for good."),

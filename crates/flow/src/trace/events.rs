@@ -75,7 +75,7 @@ fn word(end: End) -> &'static str {
         End::Skip => "skipped",
         End::Retry { .. } => "failed, is retried",
         End::Dead => "failed for good",
-        End::Requeue { .. } => "went back for other needs",
+        End::Requeue { .. } => "requeued for other needs",
         End::AwaitMemory => "waits for memory",
         End::Unfold => "has more children",
         End::Unfolded => "produced its last child",

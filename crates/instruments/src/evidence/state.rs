@@ -47,7 +47,7 @@ impl StateFile {
         let system = |error: io::Error| refuse(error.to_string(), "choose a file you may read and write");
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(system)?;
-        const BUSY: &str = "wait for it, or give this one a file of its own";
+        const BUSY: &str = "wait for it, or use a different file";
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(refuse("another run adds to it right now".to_owned(), BUSY)),
@@ -59,7 +59,7 @@ impl StateFile {
             return Err(refuse("another run has just added to it".to_owned(), "start again"));
         }
         let mut text = String::new();
-        const FOREIGN: &str = "name another file, or remove this one to begin without evidence";
+        const FOREIGN: &str = "name another file, or remove this one to start over";
         if ours.len() > MAX_BYTES || file.read_to_string(&mut text).is_err() {
             return Err(refuse("it is not a state of `millstream slo`".to_owned(), FOREIGN));
         }
@@ -88,7 +88,7 @@ impl StateFile {
                 return Err(EvidenceError::State {
                     path: self.path.clone(),
                     problem: format!("its evidence is for another question: {name} was `{before}` and is now `{now}`"),
-                    help: "ask what was asked before, or remove the file to begin without evidence",
+                    help: "repeat the earlier question, or remove the file to start over",
                 });
             }
         }
@@ -114,8 +114,8 @@ impl StateFile {
     fn damaged(&self, name: &str) -> EvidenceError {
         EvidenceError::State {
             path: self.path.clone(),
-            problem: format!("expected `{name}` in it, found nothing of use"),
-            help: "remove the file to begin without evidence",
+            problem: format!("expected a valid `{name}` in the file"),
+            help: "remove the file to start over",
         }
     }
 

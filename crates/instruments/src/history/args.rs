@@ -122,7 +122,7 @@ fn format(text: &str) -> Result<Format, String> {
 
 fn memory(text: &str) -> Result<u64, String> {
     match size::parse(text)? {
-        0 => Err("a check without memory decides nothing".to_owned()),
+        0 => Err("the memory limit must be more than zero".to_owned()),
         bytes => Ok(bytes),
     }
 }

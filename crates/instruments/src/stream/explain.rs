@@ -18,7 +18,7 @@ pub(super) fn table(graph: &Graph, proof: &Proof) -> String {
         table.column_mut(column).expect("a column").set_cell_alignment(CellAlignment::Right);
     }
     let unbounded = proof.edges().iter().any(|bound| bound.guarantee == Guarantee::Spill);
-    let disk = if unbounded { ", and what is spilled to disk" } else { "" };
+    let disk = if unbounded { ", and the data spilled to disk" } else { "" };
     format!(
         "{}\n\nconstant space: {} for values that wait{disk}, not counting the memory of their texts\n",
         table.trim_fmt(),

@@ -44,14 +44,14 @@ pub struct TeeArgs {
 
 fn bytes(text: &str) -> Result<u64, String> {
     match size::parse(text)? {
-        0 => Err("a buffer of zero bytes would let nothing in".to_owned()),
+        0 => Err("the buffer must be at least 1 byte".to_owned()),
         bytes => Ok(bytes),
     }
 }
 
 fn patience(text: &str) -> Result<Duration, String> {
     match time::parse(text)? {
-        Duration::ZERO => Err("without patience every command is stuck".to_owned()),
+        Duration::ZERO => Err("the time limit must be more than zero".to_owned()),
         time => Ok(time),
     }
 }

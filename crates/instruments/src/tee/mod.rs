@@ -77,7 +77,7 @@ impl Tee {
         let mut block = vec![0; PIECE];
         loop {
             for branch in &mut self.branches {
-                branch.feed(&self.log).map_err(|error| format!("cannot read what was spilled: {error}"))?;
+                branch.feed(&self.log).map_err(|error| format!("cannot read the spilled input: {error}"))?;
                 if self.ended && branch.needs() == Some(self.log.end()) {
                     branch.close();
                 }
