@@ -87,8 +87,7 @@ impl FiberTrouble {
             Report::Stalled { fiber, unit, since, backtrace, .. } => {
                 let unit = unit.map_or_else(String::new, |unit| format!(" (unit {unit})"));
                 let ms = since.as_millis();
-                let stall =
-                    format!("fiber `{fiber}`{unit} has kept its thread for {ms} ms and delayed other fibers");
+                let stall = format!("fiber `{fiber}`{unit} has kept its thread for {ms} ms and delayed other fibers");
                 self.stalls += 1;
                 self.latest_stall = Some(match backtrace {
                     Ok(_) => stall,

@@ -35,7 +35,9 @@ fn commands() -> Finding {
                 COMMANDS.iter().filter(|(bit, _)| offered & bit != 0).map(|(_, name)| *name).collect();
             Finding::new("membarrier", names.join(", "))
         }
-        Err(reason) => Finding::new("membarrier", reason).with_note("light fences are full fences, or depend on mprotect"),
+        Err(reason) => {
+            Finding::new("membarrier", reason).with_note("light fences are full fences, or depend on mprotect")
+        }
     }
 }
 

@@ -29,8 +29,10 @@ const ENDED: usize = 1;
 /// The tag of a joiner that is a thread.
 const THREAD: usize = 2;
 const PINNED: usize = 4;
-const _: () =
-    assert!(align_of::<Core>() > PINNED && align_of::<ThreadWaiter>() > PINNED, "the tag bits fit into the low bits of an address");
+const _: () = assert!(
+    align_of::<Core>() > PINNED && align_of::<ThreadWaiter>() > PINNED,
+    "the tag bits fit into the low bits of an address"
+);
 
 /// The number of attempts to change a pinned word after which a thread yields to other threads.
 const SPINS: u32 = 64;

@@ -1,7 +1,7 @@
 //! Dropping: under the overload policy that drops the oldest unit, the unit that has waited longest makes room for a
 //! newcomer.
 
-use super::grants::instance::Party;
+use super::grants::waiters::Party;
 use super::state::State;
 use super::units::column::Row;
 use super::units::families::Parting;

@@ -38,7 +38,7 @@
 //! these waits the engine refuses, and which are forbidden but not detected.
 
 use super::claims::{GrantList, InstanceId, Want, Wants};
-use super::grants::instance::Party;
+use super::grants::waiters::Party;
 use super::state::State;
 use super::units::column::Row;
 

@@ -11,12 +11,7 @@ type Family<T> = (&'static str, Kind, fn(&T) -> u64, &'static str);
 const FLOW: &[Family<Snapshot>] = &[
     ("millstream_units_admitted", Kind::Counter, |s| s.admitted, "Units that the source or a submitter brought."),
     ("millstream_units_split", Kind::Counter, |s| s.split, "Units created by splitting their parents."),
-    (
-        "millstream_units_retired",
-        Kind::Counter,
-        |s| s.retired,
-        "Units that retired, including skipped ones.",
-    ),
+    ("millstream_units_retired", Kind::Counter, |s| s.retired, "Units that retired, including skipped ones."),
     ("millstream_units_skipped", Kind::Counter, |s| s.skipped, "Units that retired without a result."),
     ("millstream_units_dead_lettered", Kind::Counter, |s| s.dead_lettered, "Units that failed for good."),
     (

@@ -128,7 +128,10 @@ mod tests {
                 "INFO  jepsen.util - 1\t:ok\t:read\t3",
                 "line 1: process 1 returned from an operation that it had not called",
             ),
-            ("INFO  jepsen.util - 1\t:did\t:read\t3", "line 1: the type `:did` is not one of :invoke, :ok, :fail and :info"),
+            (
+                "INFO  jepsen.util - 1\t:did\t:read\t3",
+                "line 1: the type `:did` is not one of :invoke, :ok, :fail and :info",
+            ),
             ("INFO  jepsen.util - 1\t:invoke\t:cas\t[1", "line 1: `[1` is not a value"),
             (
                 "hello\nworld",

@@ -1,9 +1,10 @@
 //! All resources of a flow, and the lines of units that wait for them.
 
-use super::instance::{Instance, Party, Waiter};
+use super::instance::Instance;
 use super::memory::MemoryLine;
 use super::resource::ResourceState;
 use super::room::RoomLine;
+use super::waiters::Waiter;
 use crate::engine::claims::{InstanceId, Step, Want};
 use crate::engine::units::column::Row;
 use crate::resource::{ResourceSpec, Supply};
@@ -91,9 +92,9 @@ impl Grants {
 
     /// The unit at the head of each line, with its stage.
     pub(crate) fn heads(&mut self) -> impl Iterator<Item = (InstanceId, &mut Row, u16)> {
-        (0..).zip(&mut self.instances).filter_map(|(id, instance)| match &mut instance.line.front_mut()?.party {
-            Party::Unit { row, stage } => Some((id, row, *stage)),
-            Party::Stage(_) => None,
+        (0..).zip(&mut self.instances).filter_map(|(id, instance)| {
+            let (row, stage) = instance.line.front_unit_mut()?;
+            Some((id, row, stage))
         })
     }
 
@@ -110,10 +111,7 @@ impl Grants {
     /// Moves all units in all lines to `remaining`.
     pub(crate) fn empty(&mut self, remaining: &mut Vec<Row>) {
         for instance in &mut self.instances {
-            remaining.extend(std::mem::take(&mut instance.line).into_iter().filter_map(|waiter| match waiter.party {
-                Party::Unit { row, .. } => Some(row),
-                Party::Stage(_) => None,
-            }));
+            remaining.extend(instance.line.drain_units());
         }
         for resource in &mut self.resources {
             remaining.extend(resource.key_waiters.drain(..).map(|waiter| waiter.row));
@@ -137,6 +135,7 @@ impl Grants {
 mod tests {
     use super::*;
     use crate::engine::claims::{Ask, Grant, NO_STAGE};
+    use crate::engine::grants::waiters::Party;
     use crate::engine::timers::Timers;
     use crate::resource::Rate;
 

@@ -1,8 +1,6 @@
 //! An instance: a resource without keys, or one key of a resource. Units hold instances and wait for them.
 
-use std::collections::VecDeque;
-
-use crate::engine::units::column::Row;
+use super::waiters::Waiters;
 use crate::resource::{Rate, Supply};
 
 pub(super) struct Instance {
@@ -11,8 +9,7 @@ pub(super) struct Instance {
     pub(super) in_use: u64,
     /// The time at which all tokens of a rate will be back (its "theoretical arrival time").
     pub(super) full_at_ns: u64,
-    /// The waiters, first come, first served.
-    pub(super) line: VecDeque<Waiter>,
+    pub(super) line: Waiters,
     /// The number of units that wait for the instance or hold it; a key without users is forgotten.
     pub(super) users: u32,
     pub(super) key: Option<Box<str>>,
@@ -22,29 +19,13 @@ pub(super) struct Instance {
     pub(super) listed_idle: bool,
 }
 
-/// A waiter in an instance's line.
-pub(crate) struct Waiter {
-    pub(crate) party: Party,
-    /// The amount that the unit or stage waits for.
-    pub(crate) amount: u64,
-    pub(crate) since_ns: u64,
-}
-
-/// The waiting unit or stage.
-pub(crate) enum Party {
-    /// A unit of a stage.
-    Unit { row: Row, stage: u16 },
-    /// A stage whose next batch needs a permit.
-    Stage(u16),
-}
-
 impl Instance {
     pub(super) fn new(resource: u16, key: Option<Box<str>>) -> Self {
         Instance {
             resource,
             in_use: 0,
             full_at_ns: 0,
-            line: VecDeque::new(),
+            line: Waiters::default(),
             users: 0,
             key,
             timer_set_ns: None,

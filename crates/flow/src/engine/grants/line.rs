@@ -2,7 +2,7 @@
 //! resource that a unit in line waits for.
 
 use super::grants::Grants;
-use super::instance::{Party, Waiter};
+use super::waiters::{Party, Waiter};
 use crate::engine::claims::{Grant, InstanceId, Want};
 use crate::engine::timers::{TimerAction, Timers};
 use crate::engine::units::column::Row;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::grants::Grants;
-use super::instance::{Party, Waiter};
+use super::waiters::{Party, Waiter};
 use crate::engine::claims::InstanceId;
 use crate::engine::units::column::Row;
 use crate::engine::units::walk::{See, Sight, Walk};
@@ -86,13 +86,9 @@ impl Grants {
             Party::Unit { row, stage } => Some((row, *stage, *amount, *since_ns)),
             Party::Stage(_) => None,
         });
-        // Stages in line do not count as units. To bound the time under the mutex, the search for stages looks only at
-        // the first waiters, as many as there are resources.
-        let stages = self.resources.len().min(instance.line.len());
-        let stages = instance.line.iter().take(stages).filter(|w| matches!(w.party, Party::Stage(_))).count();
         LineSight {
             in_use: instance.in_use,
-            waiters: (instance.line.len() - stages) as u64,
+            waiters: instance.line.units() as u64,
             oldest_ns: instance.line.front().map(|waiter| waiter.since_ns),
             first: units.take(most).collect(),
             ready_ns: match self.resources[usize::from(instance.resource)].spec.supply {

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `resource` | a resource: its supply, its keys |
 //! | `instance` | a resource without keys, or one key: what is in use, and the line for it |
+//! | `waiters` | the line itself, which counts its units and its stages apart |
 //! | `line` | taking and releasing; first come, first served |
 //! | `key` | keys, made on demand and forgotten when they have no users |
 //! | `look` | read-only views of the lines, for explanations |
@@ -20,3 +21,4 @@ pub(crate) mod look;
 pub(crate) mod memory;
 pub(crate) mod resource;
 pub(crate) mod room;
+pub(crate) mod waiters;
