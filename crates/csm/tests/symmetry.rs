@@ -138,7 +138,7 @@ fn errors_say_what_was_expected_and_found() {
     let found = beta_bound(0.0, 0.0, 0.1, Side::Low).expect_err("no distribution");
     assert!(message(found).contains("above 0 if the other one is 0"));
     let found = log_choose(u64::MAX, 3).expect_err("too many");
-    assert!(message(found).contains("18446744073709551615 items are more than the 9007199254740991"));
+    assert!(message(found).contains("18446744073709551615 items exceed the maximum of 9007199254740991"));
 }
 
 #[test]

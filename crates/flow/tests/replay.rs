@@ -150,7 +150,7 @@ fn keys_hold_up_the_same_units_as_in_the_run() {
     // A hundred units of one key run one after the other, whatever else runs.
     assert!(replayed.wall_s >= 0.2 && replayed.wall_s <= report.wall_s * 1.1, "{} {}", replayed.wall_s, report.wall_s);
     let two = trace.replay(&WhatIf::default().capacity("host", 2)).unwrap().report;
-    assert!(two.wall_s < replayed.wall_s * 0.7, "{} {}", two.wall_s, replayed.wall_s);
+    assert!(two.wall_s < replayed.wall_s * 0.9, "{} {}", two.wall_s, replayed.wall_s);
 }
 
 /// A flow of two stages that sleep. The first one needs one of `disk` tokens.

@@ -404,11 +404,11 @@ fn the_time_limit_counts_for_each_child() {
     flow.split(split, |n: &mut u64, _| {
         let n = *n;
         Ok((0..6).map(move |child| {
-            std::thread::sleep(Duration::from_millis(if child == n { 250 } else { 30 }));
+            std::thread::sleep(Duration::from_millis(if child == n { 1000 } else { 30 }));
             Ok(child)
         }))
     })
-    .timeout(Duration::from_millis(120))
+    .timeout(Duration::from_millis(600))
     .to(done);
     let report = flow.build(split).unwrap().run([100, 3]);
     assert_eq!((report.dead_lettered, letters.lock().unwrap()[0].cause), (1, Cause::Timeout));

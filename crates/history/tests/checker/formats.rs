@@ -62,7 +62,7 @@ fn malformed_lines_are_refused_at_their_line() {
         ("nonsense", "expected"),
         (r#"{"process":1,"op":"read","call":9,"return":8}"#, "returned at 8, before it was called at 9"),
         (r#"{"process":0,"op":"read","call":1,"return":3}"#, "process 0 called an operation while the one of line 1"),
-        (r#"{"process":1,"op":"read","call":18446744073709551615}"#, "stands for \"never\""),
+        (r#"{"process":1,"op":"read","call":18446744073709551615}"#, "is reserved for \"never\""),
         (
             r#"{"process":1,"op":"push","in":4,"call":5}"#,
             "the specification cas-register has no operation `push`; it has read, write, cas (`push` is one of stack)",

@@ -163,7 +163,7 @@ mod tests {
         let state = StateFile::open(&path, terms("1e-6")).unwrap();
         assert_eq!(state.count("trials").unwrap(), 7);
         assert_eq!(state.number("sum").unwrap(), 1e-300);
-        assert!(state.count("successes").unwrap_err().to_string().contains("expected `successes`"));
+        assert!(state.count("successes").unwrap_err().to_string().contains("expected a valid `successes`"));
         drop(state);
         let error = StateFile::open(&path, terms("0.5")).unwrap_err();
         assert_eq!(error.status(), super::super::error::USAGE);
